@@ -1,0 +1,71 @@
+# Everything a person does with this project, one target each.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help setup run test check fmt proto docs lock clean tools
+
+python := .venv/bin/python
+# Running needs less than developing; both live in the same .venv.
+run_stamp := .venv/.run-stamp
+dev_stamp := .venv/.dev-stamp
+node := tests/wire/node
+node_stamp := $(node)/node_modules/.stamp
+
+help: ## list the targets
+	@echo "usage: make <target>"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' Makefile
+
+setup: $(dev_stamp) ## make .venv with the mediaplane command and every development tool
+	@echo "ready: .venv/bin/mediaplane"
+
+$(run_stamp): requirements.txt pyproject.toml tools/setup.sh
+	@tools/setup.sh requirements.txt
+	@touch $@
+
+$(dev_stamp): requirements.txt requirements-dev.txt pyproject.toml tools/setup.sh
+	@tools/setup.sh requirements-dev.txt
+	@touch $(run_stamp) $@
+
+# Values come from the command line and may hold spaces or quotes, so the shell reads them from
+# the environment instead of seeing them as program text. ARGS is split into words on purpose.
+run: override export LIBRARY := $(value LIBRARY)
+run: $(run_stamp) ## start both planes on a library: make run LIBRARY=/path/to/photos [ARGS=...]
+	@if [ -z "$$LIBRARY" ]; then \
+	  echo "Which library? make run LIBRARY=/path/to/photos" >&2; exit 2; \
+	fi
+	@exec .venv/bin/mediaplane up "$$LIBRARY" $(ARGS)
+
+test: setup tools check ## everything needed on a fresh machine, then check
+
+tools: ## install the Debian packages that tests use, where permitted
+	@tools/debian_tools.sh
+
+check: $(dev_stamp) $(node_stamp) ## lint, types, contracts, drift and tests; PYTEST='-k name' narrows the tests
+	@$(python) tools/check.py $(PYTEST)
+
+# Install scripts are not needed, and what is not run cannot do harm.
+$(node_stamp): $(node)/package-lock.json
+	@if command -v npm >/dev/null; then \
+	  npm ci --prefix $(node) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null && touch $@; \
+	else \
+	  echo "npm is missing: the tests of the second-language client will skip" >&2; \
+	fi
+
+fmt: $(dev_stamp) ## format and fix what can be fixed
+	@.venv/bin/ruff check --fix --quiet || true
+	@.venv/bin/ruff format --quiet
+
+proto: $(dev_stamp) ## generate mediaplane/v1 from proto/
+	@$(python) tools/generate_proto.py
+
+docs: $(dev_stamp) ## generate the tables in docs/
+	@$(python) -m mediaplane.protocol.docs
+
+lock: $(dev_stamp) ## pin every dependency again; LOCK=--upgrade takes the newest
+	@tools/lock.sh $(LOCK)
+
+clean: ## remove everything that can be made again
+	rm -rf .venv $(node)/node_modules build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Decides: admits, schedules and recovers work, answers queries and holds every policy."""

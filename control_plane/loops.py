@@ -1,0 +1,51 @@
+"""The control plane's own work, each in a thread that runs until the plane stops."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from control_plane.policy import discovery, recovery
+from control_plane.policy.backoff import Backoff
+from control_plane.settings import ControlSettings
+from mediaplane.protocol.database import Database
+
+log = logging.getLogger(__name__)
+
+
+def start(
+    database: Database, settings: ControlSettings, stop: threading.Event
+) -> list[threading.Thread]:
+    """Start all loops."""
+    backoff = Backoff(
+        settings.retry_base_seconds, settings.retry_max_seconds, settings.retry_jitter
+    )
+
+    def absorb() -> None:
+        while discovery.absorb(database) and not stop.is_set():
+            pass
+
+    def recover() -> None:
+        recovery.recover(database, backoff)
+
+    return [
+        _loop("absorb", absorb, settings.absorb_seconds, stop),
+        _loop("recovery", recover, settings.recovery_seconds, stop),
+    ]
+
+
+def _loop(
+    name: str, work: Callable[[], None], seconds: float, stop: threading.Event
+) -> threading.Thread:
+    def run() -> None:
+        while not stop.is_set():
+            try:
+                work()
+            except Exception:
+                # The database may be restarting or its disk full: go on when it is back.
+                log.exception("The %s loop met an error and goes on", name)
+                stop.wait(1.0)
+            stop.wait(seconds)
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.start()
+    return thread

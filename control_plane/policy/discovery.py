@@ -1,0 +1,73 @@
+"""Decides what a scan means: which files are new, and when a file may be called missing."""
+
+from sqlalchemy import Connection
+from sqlalchemy.engine import RowMapping
+
+from control_plane.store import discovery, libraries
+from mediaplane.protocol.database import Database, try_lock
+from mediaplane.protocol.values import JobStatus, ScanChange, ScanSessionStatus
+
+# Large enough for speed, small enough that other writers wait a fraction of a second.
+CHUNK = 20_000
+
+
+def absorb(database: Database) -> bool:
+    """Take over one chunk of what the running scan reported; False when there was nothing."""
+    with database.write() as conn:
+        if not try_lock(conn, "absorb"):
+            return False
+        session = discovery.oldest_running(conn)
+        return session is not None and _advance(conn, session)
+
+
+def _advance(conn: Connection, session: RowMapping) -> bool:
+    if session["job_status"] != JobStatus.RUNNING or session["job_epoch"] != session["lease_epoch"]:
+        _fail(conn, session, "scan_ended", "The scan ended before its report was complete.")
+        return True
+    refusal = _refusal(conn, session)
+    if refusal is not None:
+        _fail(conn, session, *refusal)
+        return True
+    upto = discovery.next_chunk(conn, session["id"], ScanChange.SEEN, CHUNK)
+    if upto is not None:
+        discovery.absorb_seen(conn, session, upto)
+        return True
+    if session["walked_at"] is None:
+        return False
+    upto = discovery.next_chunk(conn, session["id"], ScanChange.MISSING, CHUNK)
+    if upto is not None:
+        discovery.absorb_missing(conn, session, upto)
+        return True
+    _succeed(conn, session)
+    return True
+
+
+def _refusal(conn: Connection, session: RowMapping) -> tuple[str, str] | None:
+    """Return why the report cannot be about this library: a lost mount is no mass deletion."""
+    if session["job_payload"].get("accept_new_root"):
+        return None
+    known, seen = session["known_inode"], session["root_inode"]
+    if known is not None and seen is not None and known != seen:
+        return "root_changed", (
+            "Another folder lies where the library was; nothing was changed. If that is right,"
+            f" scan it with: mediaplane scan {session['library_id']} --accept-new-root"
+        )
+    emptied = session["walked_at"] is not None and session["seen_files"] == 0
+    if emptied and discovery.has_present_files(conn, session["library_id"]):
+        return "root_empty", (
+            "The library is empty now, as if its disk were not mounted; nothing was changed. If"
+            " its files are really gone, scan it with:"
+            f" mediaplane scan {session['library_id']} --accept-new-root"
+        )
+    return None
+
+
+def _fail(conn: Connection, session: RowMapping, code: str, message: str) -> None:
+    discovery.close(conn, session, ScanSessionStatus.FAILED, (code, message))
+    libraries.settle_scan_status(conn)
+
+
+def _succeed(conn: Connection, session: RowMapping) -> None:
+    discovery.close(conn, session, ScanSessionStatus.SUCCEEDED, None)
+    identity = {"root_device": session["root_device"], "root_inode": session["root_inode"]}
+    libraries.change(conn, session["library_id"], identity)

@@ -1,0 +1,94 @@
+"""Decides what a library may be called, where it may lie and what may change about it."""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.engine import RowMapping
+
+from control_plane.store import libraries
+from mediaplane.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
+from mediaplane.paths import display, slugify
+
+_SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_MAX_NAME = 200
+_MAX_SAMPLES = 10_000
+
+
+def create(conn: Connection, *, slug: str, name: str, root: bytes, **settings: Any) -> RowMapping:
+    """Add a library."""
+    _check_name(name)
+    _check_settings(settings)
+    chosen = slug or slugify(name)
+    if not _SLUG.fullmatch(chosen):
+        raise InvalidArgument(
+            f"{display(chosen.encode())!r} is no library id: use 1 to 63 of a-z, 0-9 and -, with a"
+            " letter or digit at both ends."
+        )
+    path = _checked_root(root)
+    same_root = libraries.by_root(conn, path)
+    if same_root is not None:
+        raise AlreadyExists(
+            f"{display(path)} is the root of library {same_root['slug']!r} already.",
+            library=f"libraries/{same_root['slug']}",
+        )
+    library = libraries.add(conn, slug=chosen, name=name, absolute_path=path, **settings)
+    if library is None:
+        raise _taken(conn, chosen)
+    return library
+
+
+def get(conn: Connection, slug: str) -> RowMapping:
+    """Return a library that is not in the trash."""
+    library = libraries.get(conn, slug)
+    if library is None or library["deleted_at"] is not None:
+        raise NotFound(
+            f"There is no library {display(slug.encode())!r}; `mediaplane library list` shows them."
+        )
+    return library
+
+
+def change(conn: Connection, slug: str, columns: Mapping[str, Any]) -> RowMapping:
+    """Change settings of a library."""
+    get(conn, slug)
+    if "name" in columns:
+        _check_name(columns["name"])
+    _check_settings(columns)
+    return libraries.change(conn, slug, columns)
+
+
+def _taken(conn: Connection, slug: str) -> Exception:
+    existing = libraries.get(conn, slug)
+    if existing is not None and existing["deleted_at"] is not None:
+        return FailedPrecondition(
+            f"A library {slug!r} lies in the trash; restore it or choose another name.",
+            library=f"libraries/{slug}",
+        )
+    return AlreadyExists(
+        f"A library {slug!r} exists already; choose another name or id.",
+        library=f"libraries/{slug}",
+    )
+
+
+def _checked_root(root: bytes) -> bytes:
+    if not root.startswith(b"/") or b"\0" in root:
+        raise InvalidArgument(
+            f"The root of a library must be an absolute path, not {display(root)!r}."
+        )
+    path = os.path.normpath(root)
+    if path in (b"/", b"//"):
+        raise InvalidArgument("The whole file system cannot be a library; name a folder in it.")
+    return path
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or len(name) > _MAX_NAME or not name.isprintable():
+        raise InvalidArgument(f"The name of a library has 1 to {_MAX_NAME} printable characters.")
+
+
+def _check_settings(columns: Mapping[str, Any]) -> None:
+    limit = columns.get("sampling_limit", 1)
+    if not 1 <= limit <= _MAX_SAMPLES:
+        raise InvalidArgument(f"sampling_limit is {limit}; it must be 1 to {_MAX_SAMPLES}.")

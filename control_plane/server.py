@@ -1,0 +1,82 @@
+"""Puts the control plane together and runs it until it is told to stop."""
+
+import logging
+import threading
+
+from control_plane import loops
+from control_plane.services.duplicates import DuplicateService
+from control_plane.services.jobs import JobService
+from control_plane.services.libraries import AssetService, LibraryService
+from control_plane.services.maintenance import MaintenanceService, WorkerService
+from control_plane.settings import ControlSettings
+from mediaplane import serving
+from mediaplane.errors import UnusableDatabase
+from mediaplane.locations import Locations
+from mediaplane.protocol import migration
+from mediaplane.protocol.database import Database
+from mediaplane.protocol.values import Plane
+from mediaplane.v1.asset_service_pb2_grpc import add_AssetServiceServicer_to_server
+from mediaplane.v1.duplicate_service_pb2_grpc import add_DuplicateServiceServicer_to_server
+from mediaplane.v1.job_service_pb2_grpc import add_JobServiceServicer_to_server
+from mediaplane.v1.library_service_pb2_grpc import add_LibraryServiceServicer_to_server
+from mediaplane.v1.maintenance_service_pb2_grpc import add_MaintenanceServiceServicer_to_server
+from mediaplane.v1.worker_service_pb2_grpc import add_WorkerServiceServicer_to_server
+
+log = logging.getLogger(__name__)
+
+
+def run(locations: Locations, settings: ControlSettings, stop: threading.Event) -> None:
+    """Serve until `stop` is set."""
+    if not migration.is_current(locations.database_url):
+        raise UnusableDatabase(
+            "The database has another schema than this version; run `mediaplane db upgrade`."
+        )
+    database = Database(locations.database_url, Plane.CONTROL)
+    server, states = serving.build_server(
+        locations.control_address,
+        services(database, settings, stop),
+        calls=settings.control_calls,
+        streams=settings.control_watchers,
+    )
+    threads = loops.start(database, settings, stop)
+    server.start()
+    log.info("The control plane serves on %s", locations.control_address)
+    stop.wait()
+    states.enter_graceful_shutdown()
+    server.stop(settings.stop_grace_seconds).wait()
+    for thread in threads:
+        thread.join()
+    database.close()
+
+
+def services(
+    database: Database, settings: ControlSettings, stop: threading.Event
+) -> list[serving.Service]:
+    """Return every service of this plane."""
+    job_service = JobService(database, stop, settings.control_watchers)
+    library_service, asset_service = LibraryService(database), AssetService(database)
+    duplicate_service, worker_service = DuplicateService(database), WorkerService(database)
+    maintenance_service = MaintenanceService(database)
+    return [
+        ("mediaplane.v1.JobService", lambda s: add_JobServiceServicer_to_server(job_service, s)),
+        (
+            "mediaplane.v1.LibraryService",
+            lambda s: add_LibraryServiceServicer_to_server(library_service, s),
+        ),
+        (
+            "mediaplane.v1.AssetService",
+            lambda s: add_AssetServiceServicer_to_server(asset_service, s),
+        ),
+        (
+            "mediaplane.v1.DuplicateService",
+            lambda s: add_DuplicateServiceServicer_to_server(duplicate_service, s),
+        ),
+        (
+            "mediaplane.v1.WorkerService",
+            lambda s: add_WorkerServiceServicer_to_server(worker_service, s),
+        ),
+        (
+            "mediaplane.v1.MaintenanceService",
+            lambda s: add_MaintenanceServiceServicer_to_server(maintenance_service, s),
+        ),
+    ]

@@ -1,0 +1,157 @@
+"""LibraryService and AssetService: libraries and what was found in them."""
+
+from typing import Any
+
+import grpc
+from sqlalchemy import Connection
+from sqlalchemy.engine import RowMapping
+
+from control_plane.policy import admission
+from control_plane.policy import libraries as rules
+from control_plane.services import names, paging, wire
+from control_plane.store import files, libraries
+from mediaplane.errors import InvalidArgument
+from mediaplane.protocol.database import Database
+from mediaplane.protocol.values import JobKind
+from mediaplane.v1 import asset_service_pb2 as asset_pb
+from mediaplane.v1 import library_service_pb2 as pb
+from mediaplane.v1.asset_service_pb2_grpc import AssetServiceServicer
+from mediaplane.v1.job_service_pb2 import Job
+from mediaplane.v1.library_service_pb2_grpc import LibraryServiceServicer
+
+
+class LibraryService(LibraryServiceServicer):
+    """The libraries of this installation."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def CreateLibrary(
+        self, request: pb.CreateLibraryRequest, context: grpc.ServicerContext
+    ) -> pb.Library:
+        library = request.library
+        settings = {c: v for c, v in _settings(library).items() if v is not None}
+        settings.pop("name", None)
+        with self._database.write() as conn:
+            row = rules.create(
+                conn,
+                slug=request.library_id,
+                name=library.display_name,
+                root=library.root_path,
+                **settings,
+            )
+            return wire.library(row, None)
+
+    def GetLibrary(
+        self, request: pb.GetLibraryRequest, context: grpc.ServicerContext
+    ) -> pb.Library:
+        with self._database.read() as conn:
+            return _with_scan(conn, rules.get(conn, names.library_slug(request.name)))
+
+    def ListLibraries(
+        self, request: pb.ListLibrariesRequest, context: grpc.ServicerContext
+    ) -> pb.ListLibrariesResponse:
+        limit = paging.size(request.page_size)
+        after = request.page_token
+        slug = paging.decode(after, {"slug": str})["slug"] if after else ""
+        with self._database.read() as conn:
+            page, tail = paging.split(libraries.page(conn, limit=limit + 1, after_slug=slug), limit)
+            scans = libraries.last_scans(conn, [row["slug"] for row in page])
+        return pb.ListLibrariesResponse(
+            libraries=[wire.library(row, scans.get(row["slug"])) for row in page],
+            next_page_token=paging.encode({"slug": tail["slug"]}) if tail else "",
+        )
+
+    def UpdateLibrary(
+        self, request: pb.UpdateLibraryRequest, context: grpc.ServicerContext
+    ) -> pb.Library:
+        slug = names.library_slug(request.library.name)
+        columns = _masked(request)
+        with self._database.write() as conn:
+            return _with_scan(conn, rules.change(conn, slug, columns))
+
+    def ScanLibrary(self, request: pb.ScanLibraryRequest, context: grpc.ServicerContext) -> Job:
+        slug = names.library_slug(request.name)
+        with self._database.write() as conn:
+            accept = request.accept_new_root
+            job = admission.create(conn, JobKind.SCAN, slug, accept_new_root=accept)
+            libraries.settle_scan_status(conn)
+            return wire.job(job)
+
+    def HashLibrary(self, request: pb.HashLibraryRequest, context: grpc.ServicerContext) -> Job:
+        every = request.name == names.ALL_LIBRARIES
+        slug = None if every else names.library_slug(request.name)
+        with self._database.write() as conn:
+            return wire.job(admission.create(conn, JobKind.HASH, slug))
+
+    def ListFiles(
+        self, request: pb.ListFilesRequest, context: grpc.ServicerContext
+    ) -> pb.ListFilesResponse:
+        limit, after = paging.size(request.page_size), paging.decode_path(request.page_token)
+        with self._database.read() as conn:
+            library = rules.get(conn, names.library_slug(request.parent))
+            rows = files.page(
+                conn,
+                library["slug"],
+                limit=limit + 1,
+                after_path=after,
+                only_errors=request.has_error,
+                include_missing=request.include_missing,
+            )
+        page, tail = paging.split(rows, limit)
+        return pb.ListFilesResponse(
+            files=[wire.file(row) for row in page],
+            next_page_token=paging.encode_path(tail["rel_path"]) if tail else "",
+        )
+
+
+class AssetService(AssetServiceServicer):
+    """The pictures and videos of the libraries."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def ListAssets(
+        self, request: asset_pb.ListAssetsRequest, context: grpc.ServicerContext
+    ) -> asset_pb.ListAssetsResponse:
+        limit, after = paging.size(request.page_size), paging.decode_path(request.page_token)
+        with self._database.read() as conn:
+            library = rules.get(conn, names.library_slug(request.parent))
+            rows = files.assets_page(conn, library["slug"], limit=limit + 1, after_path=after)
+        page, tail = paging.split(rows, limit)
+        return asset_pb.ListAssetsResponse(
+            assets=[wire.asset(row) for row in page],
+            next_page_token=paging.encode_path(tail["rel_path"]) if tail else "",
+        )
+
+
+def _with_scan(conn: Connection, row: RowMapping) -> pb.Library:
+    return wire.library(row, libraries.last_scans(conn, [row["slug"]]).get(row["slug"]))
+
+
+def _settings(library: pb.Library) -> dict[str, Any]:
+    """Return what a caller may set, by column; None where the request leaves it open."""
+    return {
+        "name": library.display_name or None,
+        "is_active": library.is_active if library.HasField("is_active") else None,
+        "hash_policy": wire.from_enum(pb.Library.HashPolicy, library.hash_policy),
+        "hash_algorithm": wire.from_enum(pb.HashAlgorithm, library.hash_algorithm),
+        "sampling_limit": library.sampling_limit or None,
+    }
+
+
+def _masked(request: pb.UpdateLibraryRequest) -> dict[str, Any]:
+    settings = _settings(request.library)
+    settings["display_name"] = settings.pop("name")
+    columns = {}
+    for field in request.update_mask.paths:
+        if field not in settings:
+            raise InvalidArgument(
+                f"{field[:100]!r} cannot be changed; the mask may name {', '.join(settings)}."
+            )
+        if settings[field] is None:
+            raise InvalidArgument(f"The mask names {field}, but the library has no value for it.")
+        columns["name" if field == "display_name" else field] = settings[field]
+    if not columns:
+        raise InvalidArgument(f"update_mask is empty; name one of {', '.join(settings)}.")
+    return columns

@@ -1,0 +1,79 @@
+"""WorkerService and MaintenanceService: who works here and how much there is."""
+
+import grpc
+
+from control_plane.services import paging, wire
+from control_plane.store import jobs, statistics, workers
+from mediaplane.protocol.database import Database
+from mediaplane.protocol.values import JobStatus
+from mediaplane.v1 import maintenance_service_pb2 as pb
+from mediaplane.v1 import worker_service_pb2 as worker_pb
+from mediaplane.v1.job_service_pb2 import Job
+from mediaplane.v1.maintenance_service_pb2_grpc import MaintenanceServiceServicer
+from mediaplane.v1.worker_service_pb2_grpc import WorkerServiceServicer
+
+
+class WorkerService(WorkerServiceServicer):
+    """The workers of this installation."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def ListWorkers(
+        self, request: worker_pb.ListWorkersRequest, context: grpc.ServicerContext
+    ) -> worker_pb.ListWorkersResponse:
+        limit = paging.size(request.page_size)
+        token = request.page_token
+        after = paging.decode(token, {"worker": str})["worker"] if token else ""
+        with self._database.read() as conn:
+            rows = workers.page(conn, limit=limit + 1, after_id=after)
+        page, tail = paging.split(rows, limit)
+        return worker_pb.ListWorkersResponse(
+            workers=[wire.worker(row) for row in page],
+            next_page_token=paging.encode({"worker": tail["worker_id"]}) if tail else "",
+        )
+
+
+class MaintenanceService(MaintenanceServiceServicer):
+    """Figures about the whole installation."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def GetStatistics(
+        self, request: pb.GetStatisticsRequest, context: grpc.ServicerContext
+    ) -> pb.Statistics:
+        with self._database.read() as conn:
+            groups = statistics.groups(conn)
+            libraries = statistics.libraries(conn)
+            by_status = jobs.count_by_status(conn)
+            version, revision, size = statistics.database(conn)
+        return pb.Statistics(
+            files=sum(row["files"] for row in libraries),
+            bytes=sum(row["bytes"] for row in libraries),
+            groups=groups["groups"],
+            duplicate_files=int(groups["duplicate_files"]),
+            grouped_files=int(groups["grouped_files"]),
+            reclaimable_bytes=int(groups["reclaimable_bytes"]),
+            errors=sum(row["errors"] for row in libraries),
+            libraries=[
+                pb.LibraryStatistics(
+                    library=f"libraries/{row['slug']}",
+                    files=row["files"],
+                    bytes=row["bytes"],
+                    errors=row["errors"],
+                )
+                for row in libraries
+            ],
+            jobs_by_state=[
+                pb.JobStateCount(state=wire.to_enum(Job.State, status), count=by_status[status])
+                for status in JobStatus
+                if status in by_status
+            ],
+            database=pb.DatabaseStatistics(
+                dialect=self._database.dialect,
+                server_version=version,
+                schema_revision=revision,
+                size_bytes=size,
+            ),
+        )

@@ -1,0 +1,81 @@
+"""Page sizes and page tokens: opaque to clients, checked when they come back."""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from mediaplane.errors import InvalidArgument, InvalidPageToken
+
+DEFAULT_SIZE = 50
+MAX_SIZE = 1000
+_MAX_ID = 2**63 - 1
+
+Row = TypeVar("Row")
+
+
+def size(requested: int) -> int:
+    """Return the page size to use for the one asked for."""
+    if requested < 0:
+        raise InvalidArgument(f"page_size is {requested}; it must not be negative.")
+    return min(requested or DEFAULT_SIZE, MAX_SIZE)
+
+
+def split(rows: Sequence[Row], limit: int) -> tuple[Sequence[Row], Row | None]:
+    """Return the rows of a page read with one row too many, and its tail if more follow."""
+    return (rows[:limit], rows[limit - 1]) if len(rows) > limit else (rows, None)
+
+
+def encode(fields: Mapping[str, Any]) -> str:
+    """Return a token: base64url of JSON."""
+    text = json.dumps(fields, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def decode(token: str, shape: Mapping[str, type]) -> dict[str, Any]:
+    """Return the fields of a token that has exactly this shape."""
+    try:
+        padded = token.encode("ascii") + b"=" * (-len(token) % 4)
+        fields = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (UnicodeError, binascii.Error, ValueError, RecursionError):
+        raise refused() from None
+    if not isinstance(fields, dict) or fields.keys() != shape.keys():
+        raise refused()
+    for name, kind in shape.items():
+        if type(fields[name]) is not kind:
+            raise refused()
+        if kind is int and not 0 <= fields[name] <= _MAX_ID:
+            raise refused()
+    return fields
+
+
+def decode_id(token: str) -> int:
+    """Return the row id of a token that is a plain number; 0 for the first page."""
+    if not token:
+        return 0
+    if not (token.isascii() and token.isdigit()) or int(token[:20]) > _MAX_ID:
+        raise refused()
+    return int(token)
+
+
+def decode_path(token: str) -> bytes:
+    """Return the path of a token; empty for the first page."""
+    if not token:
+        return b""
+    try:
+        return base64.b64decode(decode(token, {"path": str})["path"], validate=True)
+    except (UnicodeError, binascii.Error, ValueError):
+        raise refused() from None
+
+
+def encode_path(path: bytes) -> str:
+    """Return a token for a position in a listing by path."""
+    return encode({"path": base64.b64encode(path).decode()})
+
+
+def refused() -> InvalidPageToken:
+    """Return the error for a token that is not one of ours."""
+    return InvalidPageToken(
+        "The page token does not belong to this listing; begin again without one."
+    )

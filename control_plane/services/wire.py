@@ -1,0 +1,208 @@
+"""Rows to messages, and values to enums, by name."""
+
+import json
+from typing import Any
+
+from google.protobuf.struct_pb2 import Struct
+from google.protobuf.timestamp_pb2 import Timestamp
+from sqlalchemy.engine import RowMapping
+
+from control_plane.services.names import group_key
+from mediaplane.errors import InvalidArgument
+from mediaplane.paths import display
+from mediaplane.v1 import asset_service_pb2 as asset_pb
+from mediaplane.v1 import duplicate_service_pb2 as duplicate_pb
+from mediaplane.v1 import job_service_pb2 as job_pb
+from mediaplane.v1 import library_service_pb2 as library_pb
+from mediaplane.v1 import worker_service_pb2 as worker_pb
+
+
+def to_enum(enum: Any, value: str | None) -> Any:
+    """Return the enum number whose name ends in the stored value; 0 for none."""
+    if value is None:
+        return 0
+    prefix = enum.keys()[0].removesuffix("UNSPECIFIED")
+    return enum.Value(prefix + value.upper())
+
+
+def from_enum(enum: Any, number: int) -> str | None:
+    """Return the value to store for an enum number; None for unspecified."""
+    if number == 0:
+        return None
+    if number not in enum.values():
+        raise InvalidArgument(f"This server knows no {enum.DESCRIPTOR.name} with number {number}.")
+    prefix: str = enum.keys()[0].removesuffix("UNSPECIFIED")
+    name: str = enum.Name(number)
+    return name.removeprefix(prefix).lower()
+
+
+def time(milliseconds: int | None) -> Timestamp | None:
+    """Return a stored time as a message."""
+    if milliseconds is None:
+        return None
+    return Timestamp(seconds=milliseconds // 1000, nanos=milliseconds % 1000 * 1_000_000)
+
+
+def struct(document: Any) -> Struct:
+    """Return a stored JSON object as a message."""
+    message = Struct()
+    message.update(json.loads(document) if isinstance(document, str) else document)
+    return message
+
+
+def job(row: RowMapping) -> job_pb.Job:
+    """Return a job."""
+    return job_pb.Job(
+        name=f"jobs/{row['id']}",
+        kind=to_enum(job_pb.JobKind, row["kind"]),
+        state=to_enum(job_pb.Job.State, row["status"]),
+        library=f"libraries/{row['library_id']}" if row["library_id"] else "",
+        priority=row["priority"],
+        progress=row["progress"],
+        processed_items=row["processed_items"],
+        total_items=row["total_items"] or 0,
+        total_bytes=row["total_bytes"] or 0,
+        attempts=row["attempts"],
+        max_attempts=row["max_attempts"],
+        error_code=row["error_code"] or "",
+        error_message=row["error_message"] or "",
+        skip_reason=row["skip_reason"] or "",
+        worker=row["worker_id"] or "",
+        cancel_requested=row["cancel_requested_at"] is not None,
+        retry_of=f"jobs/{row['retry_of']}" if row["retry_of"] else "",
+        request_id=row["request_id"] or "",
+        create_time=time(row["created_at"]),
+        start_time=time(row["started_at"]),
+        end_time=time(row["finished_at"]),
+        update_time=time(row["updated_at"]),
+        retry_time=time(row["retry_after"]),
+    )
+
+
+def job_item(row: RowMapping) -> job_pb.JobItem:
+    """Return an item of a job."""
+    return job_pb.JobItem(
+        name=f"jobs/{row['job_id']}/items/{row['id']}",
+        state=to_enum(job_pb.JobItem.State, row["status"]),
+        message=row["message"] or "",
+        processed_items=row["processed_items"],
+        total_items=row["total_items"],
+        worker=row["worker_id"] or "",
+        create_time=time(row["created_at"]),
+        update_time=time(row["updated_at"]),
+    )
+
+
+def event(row: RowMapping) -> job_pb.Event:
+    """Return an event of a job's history."""
+    return job_pb.Event(
+        name=f"jobs/{row['job_id']}/events/{row['id']}",
+        id=row["id"],
+        type=row["type"].upper(),
+        payload=struct(row["payload"]),
+        create_time=time(row["created_at"]),
+    )
+
+
+def library(row: RowMapping, last_scan: RowMapping | None) -> library_pb.Library:
+    """Return a library."""
+    return library_pb.Library(
+        name=f"libraries/{row['slug']}",
+        display_name=row["name"],
+        root_path=row["absolute_path"],
+        root_path_display=display(row["absolute_path"]),
+        is_active=row["is_active"],
+        scan_status=to_enum(library_pb.Library.ScanStatus, row["scan_status"]),
+        hash_policy=to_enum(library_pb.Library.HashPolicy, row["hash_policy"]),
+        hash_algorithm=to_enum(library_pb.HashAlgorithm, row["hash_algorithm"]),
+        sampling_limit=row["sampling_limit"],
+        create_time=time(row["created_at"]),
+        update_time=time(row["updated_at"]),
+        last_scan=scan_session(last_scan) if last_scan is not None else None,
+    )
+
+
+def scan_session(row: RowMapping) -> library_pb.ScanSession:
+    """Return a scan."""
+    return library_pb.ScanSession(
+        id=row["id"],
+        state=to_enum(library_pb.ScanSession.State, row["status"]),
+        start_time=time(row["started_at"]),
+        end_time=time(row["finished_at"]),
+        seen_files=row["seen_files"],
+        seen_bytes=row["seen_bytes"],
+        new_files=row["new_files"],
+        changed_files=row["changed_files"],
+        missing_files=row["missing_files"],
+        errored_files=row["errored_files"],
+        error_code=row["error_code"] or "",
+        error_message=row["error_message"] or "",
+    )
+
+
+def file(row: RowMapping) -> library_pb.File:
+    """Return a file."""
+    hashed = row["content_hash"] is not None
+    return library_pb.File(
+        name=f"libraries/{row['library_id']}/files/{row['id']}",
+        rel_path=row["rel_path"],
+        rel_path_display=display(row["rel_path"]),
+        size_bytes=row["size_bytes"],
+        modify_time_ns=row["mtime_ns"],
+        device=row["device"] or 0,
+        inode=row["inode"] or 0,
+        is_missing=row["is_missing"],
+        needs_hash=row["needs_hash"],
+        hash_algorithm=to_enum(library_pb.HashAlgorithm, row["hash_algorithm"]),
+        content_hash=row["content_hash"] or b"",
+        group_key=group_key(row["hash_algorithm"], row["content_hash"]) if hashed else "",
+        error_code=row["error_code"] or "",
+        error_message=row["error_message"] or "",
+        create_time=time(row["created_at"]),
+        update_time=time(row["updated_at"]),
+    )
+
+
+def asset(row: RowMapping) -> asset_pb.Asset:
+    """Return an asset."""
+    return asset_pb.Asset(
+        name=f"libraries/{row['library_id']}/assets/{row['id']}",
+        rel_path=row["rel_path"],
+        rel_path_display=display(row["rel_path"]),
+        type=to_enum(asset_pb.Asset.Type, row["type"]),
+        state=to_enum(asset_pb.Asset.State, row["status"]),
+        size_bytes=row["size"],
+        modify_time_seconds=row["mtime"],
+        retry_count=row["retry_count"],
+        error_code=row["error_code"] or "",
+        error_message=row["error_message"] or "",
+        create_time=time(row["created_at"]),
+        update_time=time(row["updated_at"]),
+    )
+
+
+def duplicate_group(row: RowMapping) -> duplicate_pb.DuplicateGroup:
+    """Return a duplicate group."""
+    key = group_key(row["hash_algorithm"], row["content_hash"])
+    return duplicate_pb.DuplicateGroup(
+        name=f"duplicateGroups/{key}",
+        group_key=key,
+        hash_algorithm=to_enum(library_pb.HashAlgorithm, row["hash_algorithm"]),
+        content_hash=row["content_hash"],
+        file_count=row["file_count"],
+        total_size_bytes=row["total_size_bytes"],
+        size_bytes=row["size_bytes"],
+        reclaimable_bytes=row["reclaimable_bytes"],
+    )
+
+
+def worker(row: RowMapping) -> worker_pb.Worker:
+    """Return a worker."""
+    return worker_pb.Worker(
+        name=f"workers/{row['worker_id']}",
+        state=to_enum(worker_pb.Worker.State, row["state"]),
+        command=to_enum(worker_pb.Worker.Command, row["command"]),
+        stats=struct(row["stats"]),
+        last_seen_time=time(row["last_seen_at"]),
+        start_time=time(row["started_at"]),
+    )

@@ -1,0 +1,26 @@
+"""The settings of the control plane."""
+
+from dataclasses import dataclass
+
+from mediaplane.settings import setting
+
+
+@dataclass(frozen=True)
+class ControlSettings:
+    """What an operator may tune; docs/OPERATIONS.md lists it."""
+
+    control_calls: int = setting(16, "Calls answered at the same time.", minimum=1)
+    control_watchers: int = setting(64, "Watch streams held open at the same time.", minimum=1)
+    recovery_seconds: float = setting(
+        2.0, "Seconds between two looks for expired leases and due retries.", minimum=0.05
+    )
+    absorb_seconds: float = setting(
+        0.05, "Seconds between two looks for reports of a running scan.", minimum=0.01
+    )
+    retry_base_seconds: float = setting(1.0, "Seconds before the first retry.", minimum=0)
+    retry_max_seconds: float = setting(30.0, "Most seconds before any retry.", minimum=0)
+    retry_jitter: float = setting(0.2, "Share by which a delay varies at random.", minimum=0)
+    stop_grace_seconds: float = setting(
+        5.0, "Seconds that calls under way get to finish when stopping.", minimum=0
+    )
+    exit_on_stdin_eof: bool = setting(False, "Stop when standard input ends (for starters).")

@@ -1,0 +1,1 @@
+"""The control plane's SQL, one subject per file."""

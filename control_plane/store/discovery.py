@@ -1,0 +1,188 @@
+"""Takes over what a scan reported: scan entries become files and assets."""
+
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.engine import RowMapping
+
+from control_plane.store.sql import prepared
+from mediaplane.protocol import gate
+from mediaplane.protocol.duplicates import summarise
+from mediaplane.protocol.machines import ASSETS
+from mediaplane.protocol.tables import jobs
+from mediaplane.protocol.values import ScanChange, ScanSessionStatus
+
+_THESE = "e.session_id = :session AND e.id <= :upto"
+
+# The device is left out: its number may change with every mount, and the rest identifies a file.
+_SAME = (
+    "library_files.size_bytes = excluded.size_bytes"
+    " AND library_files.mtime_ns = excluded.mtime_ns"
+    " AND library_files.inode = excluded.inode"
+)
+
+
+def oldest_running(conn: Connection) -> RowMapping | None:
+    """Return the session to take over from, with the state of its job and library."""
+    query = prepared(
+        conn,
+        "SELECT s.*, j.status AS job_status, j.lease_epoch AS job_epoch, j.payload AS job_payload,"
+        " l.root_inode AS known_inode"
+        " FROM scan_sessions s JOIN jobs j ON j.id = s.job_id"
+        " JOIN libraries l ON l.slug = s.library_id"
+        " WHERE s.status = 'running' ORDER BY s.id LIMIT 1",
+    ).columns(job_payload=jobs.c.payload.type)
+    return conn.execute(query).mappings().first()
+
+
+def next_chunk(conn: Connection, session_id: int, change: ScanChange, limit: int) -> int | None:
+    """Return the last id of the next entries of one sort, None when there are none."""
+    query = prepared(
+        conn,
+        "SELECT max(id) FROM (SELECT e.id FROM scan_entries e WHERE e.session_id = :session"
+        " AND e.change = :change ORDER BY e.id LIMIT :limit) AS chunk",
+    )
+    bound = {"session": session_id, "change": change, "limit": limit}
+    upto: int | None = conn.execute(query, bound).scalar()
+    return upto
+
+
+def absorb_seen(conn: Connection, session: RowMapping, upto: int) -> None:
+    """Turn a chunk of entries into files, and pictures and videos among them into assets."""
+    bound = _bound(session, upto, ScanChange.SEEN)
+    touched = _hashes(conn, bound)
+    conn.execute(
+        prepared(
+            conn,
+            "INSERT INTO library_files (library_id, rel_path, media_type, size_bytes, mtime_ns,"
+            " device, inode, created_at, updated_at) "
+            "SELECT :library, e.rel_path, e.media_type, e.size_bytes, e.mtime_ns, e.device,"
+            " e.inode, {now}, {now} "
+            f"FROM scan_entries e WHERE {_THESE} AND e.change = :change "
+            "ON CONFLICT (library_id, rel_path) DO UPDATE SET"
+            f" content_hash = CASE WHEN {_SAME} THEN library_files.content_hash END,"
+            f" hash_algorithm = CASE WHEN {_SAME} THEN library_files.hash_algorithm END,"
+            " media_type = excluded.media_type, size_bytes = excluded.size_bytes,"
+            " mtime_ns = excluded.mtime_ns, device = excluded.device, inode = excluded.inode,"
+            " is_missing = false, needs_hash = false, error_code = NULL, error_message = NULL,"
+            " updated_at = excluded.updated_at",
+        ),
+        bound,
+    )
+    _absorb_assets(conn, bound)
+    summarise(conn, touched)
+    _forget(conn, bound)
+
+
+def absorb_missing(conn: Connection, session: RowMapping, upto: int) -> None:
+    """Mark the files of a chunk as missing; they keep their hash in case they come back."""
+    bound = _bound(session, upto, ScanChange.MISSING)
+    touched = _hashes(conn, bound)
+    conn.execute(
+        prepared(
+            conn,
+            "UPDATE library_files SET is_missing = true, needs_hash = false, error_code = NULL,"
+            " error_message = NULL, updated_at = {now} "
+            "WHERE library_id = :library AND rel_path IN"
+            f" (SELECT e.rel_path FROM scan_entries e WHERE {_THESE} AND e.change = :change)",
+        ),
+        bound,
+    )
+    summarise(conn, touched)
+    _forget(conn, bound)
+
+
+def has_present_files(conn: Connection, library_id: str) -> bool:
+    """Tell whether the library is known to hold any file."""
+    query = prepared(
+        conn,
+        "SELECT 1 FROM library_files WHERE library_id = :library AND NOT is_missing LIMIT 1",
+    )
+    return conn.execute(query, {"library": library_id}).first() is not None
+
+
+def close(
+    conn: Connection, session: RowMapping, status: ScanSessionStatus, error: tuple[str, str] | None
+) -> None:
+    """End a session, and throw away whatever of its entries was not taken over."""
+    code, message = error or (None, None)
+    bound = {"session": session["id"], "library": session["library_id"]}
+    conn.execute(prepared(conn, "DELETE FROM scan_entries WHERE session_id = :session"), bound)
+    conn.execute(
+        prepared(
+            conn,
+            "UPDATE scan_sessions SET status = :status, finished_at = {now}, error_code = :code,"
+            " error_message = :message WHERE id = :session",
+        ),
+        bound | {"status": status, "code": code, "message": message},
+    )
+    if status is ScanSessionStatus.SUCCEEDED:
+        conn.execute(
+            prepared(
+                conn,
+                "DELETE FROM scan_errors WHERE session_id IN"
+                " (SELECT id FROM scan_sessions WHERE library_id = :library AND id < :session)",
+            ),
+            bound,
+        )
+
+
+def _absorb_assets(conn: Connection, bound: dict[str, Any]) -> None:
+    conn.execute(
+        prepared(
+            conn,
+            "INSERT INTO assets (library_id, rel_path, type, mtime, size, created_at, updated_at) "
+            "SELECT :library, e.rel_path, e.media_type, e.mtime_ns / 1e9, e.size_bytes,"
+            " {now}, {now}"
+            f" FROM scan_entries e WHERE {_THESE} AND e.change = :change"
+            " AND e.media_type IS NOT NULL "
+            "ON CONFLICT (library_id, rel_path) DO NOTHING",
+        ),
+        bound,
+    )
+    changed = (
+        "library_id = :library AND EXISTS (SELECT 1 FROM scan_entries e"
+        f" WHERE {_THESE} AND e.change = :change AND e.rel_path = assets.rel_path"
+        " AND (e.size_bytes <> assets.size OR e.mtime_ns / 1e9 <> assets.mtime))"
+    )
+    gate.take_all(conn, ASSETS, "rediscover", changed, bound)
+    conn.execute(
+        prepared(
+            conn,
+            "UPDATE assets SET mtime = e.mtime_ns / 1e9, size = e.size_bytes FROM scan_entries e"
+            f" WHERE {_THESE} AND e.change = :change AND assets.library_id = :library"
+            " AND assets.rel_path = e.rel_path",
+        ),
+        bound,
+    )
+
+
+def _bound(session: RowMapping, upto: int, change: ScanChange) -> dict[str, Any]:
+    return {
+        "session": session["id"],
+        "library": session["library_id"],
+        "upto": upto,
+        "change": change,
+    }
+
+
+def _hashes(conn: Connection, bound: dict[str, Any]) -> list[tuple[str, bytes]]:
+    """Return the hashes whose groups the chunk may change."""
+    query = prepared(
+        conn,
+        "SELECT DISTINCT f.hash_algorithm, f.content_hash FROM scan_entries e"
+        " JOIN library_files f ON f.library_id = :library AND f.rel_path = e.rel_path"
+        f" WHERE {_THESE} AND e.change = :change AND f.content_hash IS NOT NULL",
+    )
+    return [(algorithm, bytes(found)) for algorithm, found in conn.execute(query, bound)]
+
+
+def _forget(conn: Connection, bound: dict[str, Any]) -> None:
+    conn.execute(
+        prepared(
+            conn,
+            "DELETE FROM scan_entries WHERE session_id = :session AND id <= :upto"
+            " AND change = :change",
+        ),
+        bound,
+    )

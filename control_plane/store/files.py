@@ -1,0 +1,82 @@
+"""Pages of files, assets and duplicate groups."""
+
+from sqlalchemy import Connection, select
+from sqlalchemy.engine import RowMapping
+
+from control_plane.store.sql import prepared
+from mediaplane.protocol.duplicates import GROUPABLE
+from mediaplane.protocol.tables import assets, library_files
+
+
+def page(
+    conn: Connection,
+    library_id: str,
+    *,
+    limit: int,
+    after_path: bytes,
+    only_errors: bool,
+    include_missing: bool,
+) -> list[RowMapping]:
+    """Return the files of a library by path."""
+    file = library_files.c
+    query = (
+        select(library_files)
+        .where(file.library_id == library_id, file.rel_path > after_path)
+        .order_by(file.rel_path)
+        .limit(limit)
+    )
+    if only_errors:
+        query = query.where(file.error_code.is_not(None))
+    if not include_missing:
+        query = query.where(~file.is_missing)
+    return list(conn.execute(query).mappings())
+
+
+def assets_page(
+    conn: Connection, library_id: str, *, limit: int, after_path: bytes
+) -> list[RowMapping]:
+    """Return the assets of a library by path."""
+    asset = assets.c
+    query = (
+        select(assets)
+        .where(asset.library_id == library_id, asset.rel_path > after_path)
+        .order_by(asset.rel_path)
+        .limit(limit)
+    )
+    return list(conn.execute(query).mappings())
+
+
+def group_page(
+    conn: Connection, *, limit: int, after: tuple[int, int, str, bytes] | None
+) -> list[RowMapping]:
+    """Return duplicate groups: most files first, then most bytes, then by key."""
+    # One comparison of the whole key, ascending throughout: an OR chain is 25 times slower.
+    behind = (
+        "WHERE (rank_by_count, rank_by_size, hash_algorithm, content_hash)"
+        " > (:count, :size, :algorithm, :hash) "
+        if after
+        else ""
+    )
+    query = prepared(
+        conn,
+        f"SELECT * FROM duplicate_groups {behind}"
+        "ORDER BY rank_by_count, rank_by_size, hash_algorithm, content_hash LIMIT :limit",
+    )
+    bound: dict[str, object] = {"limit": limit}
+    if after:
+        count, size, algorithm, content_hash = after
+        bound |= {"count": -count, "size": -size, "algorithm": algorithm, "hash": content_hash}
+    return list(conn.execute(query, bound).mappings())
+
+
+def group_files_page(
+    conn: Connection, algorithm: str, content_hash: bytes, *, limit: int, after_id: int
+) -> list[RowMapping]:
+    """Return the copies in one group by id."""
+    query = prepared(
+        conn,
+        f"SELECT * FROM library_files WHERE {GROUPABLE} AND hash_algorithm = :algorithm"
+        " AND content_hash = :hash AND id > :after ORDER BY id LIMIT :limit",
+    ).columns(*library_files.columns)
+    bound = {"algorithm": algorithm, "hash": content_hash, "after": after_id, "limit": limit}
+    return list(conn.execute(query, bound).mappings())

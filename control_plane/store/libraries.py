@@ -1,0 +1,89 @@
+"""Libraries and what is known of their scans."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.engine import RowMapping
+from sqlalchemy.exc import IntegrityError
+
+from control_plane.store.sql import prepared
+from mediaplane.protocol.clock import now_ms
+from mediaplane.protocol.tables import libraries
+
+_SCAN_STATUS = (
+    "coalesce((SELECT CASE WHEN j.status = 'running' THEN 'scanning' ELSE 'scan_req' END"
+    " FROM jobs j WHERE j.library_id = libraries.slug AND lower(j.kind) IN ('scan', 'hash')"
+    " AND lower(j.status) IN ('pending', 'running') AND j.kind = 'scan'), 'idle')"
+)
+
+
+def add(conn: Connection, **columns: Any) -> RowMapping | None:
+    """Add a library; None when its slug is taken."""
+    try:
+        with conn.begin_nested():
+            statement = insert(libraries).values(**columns).returning(libraries)
+            return conn.execute(statement).mappings().one()
+    except IntegrityError:
+        return None
+
+
+def get(conn: Connection, slug: str) -> RowMapping | None:
+    """Return a library, whether in the trash or not."""
+    return conn.execute(select(libraries).where(libraries.c.slug == slug)).mappings().first()
+
+
+def page(conn: Connection, *, limit: int, after_slug: str) -> list[RowMapping]:
+    """Return the libraries that are not in the trash, by slug."""
+    query = (
+        select(libraries)
+        .where(libraries.c.deleted_at.is_(None), libraries.c.slug > after_slug)
+        .order_by(libraries.c.slug)
+        .limit(limit)
+    )
+    return list(conn.execute(query).mappings())
+
+
+def by_root(conn: Connection, absolute_path: bytes) -> RowMapping | None:
+    """Return the library with this root."""
+    query = select(libraries).where(
+        libraries.c.absolute_path == absolute_path, libraries.c.deleted_at.is_(None)
+    )
+    return conn.execute(query).mappings().first()
+
+
+def change(conn: Connection, slug: str, columns: Mapping[str, Any]) -> RowMapping:
+    """Write columns of a library and return it."""
+    statement = (
+        update(libraries)
+        .where(libraries.c.slug == slug)
+        .values(**columns, updated_at=now_ms())
+        .returning(libraries)
+    )
+    return conn.execute(statement).mappings().one()
+
+
+def last_scans(conn: Connection, slugs: Sequence[str]) -> dict[str, RowMapping]:
+    """Return the latest scan of each of these libraries."""
+    if not slugs:
+        return {}
+    query = prepared(
+        conn,
+        "SELECT s.* FROM libraries l JOIN scan_sessions s ON s.id ="
+        " (SELECT id FROM scan_sessions WHERE library_id = l.slug ORDER BY id DESC LIMIT 1)"
+        " WHERE l.slug IN :slugs",
+        "slugs",
+    )
+    rows = conn.execute(query, {"slugs": list(slugs)}).mappings()
+    return {row["library_id"]: row for row in rows}
+
+
+def settle_scan_status(conn: Connection) -> None:
+    """Let `scan_status` say what the active scan job does, and `idle` where there is none."""
+    conn.execute(
+        prepared(
+            conn,
+            f"UPDATE libraries SET scan_status = {_SCAN_STATUS}, updated_at = {{now}}"
+            f" WHERE scan_status <> {_SCAN_STATUS}",
+        )
+    )

@@ -1,0 +1,1 @@
+"""Does: claims work under a lease, touches the file system and writes back results."""

@@ -1,0 +1,201 @@
+"""The data plane's SQL: reads tasks and writes what came of them, through the gate."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, String, bindparam, select, text, update
+from sqlalchemy.engine import RowMapping
+
+from data_plane.executor import (
+    Fail,
+    HashResult,
+    HashTask,
+    ScanCounts,
+    ScanTask,
+    Seen,
+    ToHash,
+    Unseen,
+)
+from data_plane.media_types import media_type
+from mediaplane.protocol import gate, kinds
+from mediaplane.protocol import write_paths as paths
+from mediaplane.protocol.clock import now_ms
+from mediaplane.protocol.database import Database
+from mediaplane.protocol.duplicates import summarise
+from mediaplane.protocol.tables import library_files, scan_sessions
+from mediaplane.protocol.values import HashAlgorithm, JobKind, ScanChange, ScanSessionStatus
+
+_KNOWN_PAGE = 10_000
+_ENTRY = ("session_id", "change", "rel_path", "media_type", "size_bytes", "mtime_ns", "device",
+          "inode")  # fmt: skip
+
+_KNOWN = text(
+    "SELECT rel_path, size_bytes, mtime_ns, device, inode FROM library_files"
+    " WHERE library_id = :library AND rel_path > :after AND NOT is_missing"
+    " ORDER BY rel_path LIMIT :limit"
+)
+_MARKED = (
+    "SELECT f.id, l.absolute_path, f.rel_path, f.size_bytes, f.mtime_ns, l.hash_algorithm"
+    " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
+    " WHERE f.needs_hash AND f.id BETWEEN :first AND :last"
+    " AND l.is_active AND l.deleted_at IS NULL AND (:library IS NULL OR f.library_id = :library)"
+    " ORDER BY f.id"
+)
+
+
+def scan_task(database: Database, job: RowMapping) -> ScanTask:
+    """Open a scan session for a claimed job."""
+    payload = kinds.decode(JobKind.SCAN, job["payload"])
+    with database.read() as conn:
+        root = conn.execute(
+            text("SELECT absolute_path FROM libraries WHERE slug = :slug AND deleted_at IS NULL"),
+            {"slug": payload.library},
+        ).scalar()
+    if root is None:
+        raise Fail("library_gone", f"The library {payload.library!r} does not exist any more.")
+    with database.write(paths.OPEN_SCAN) as conn:
+        session = {
+            "library_id": payload.library,
+            "job_id": job["id"],
+            "lease_epoch": job["lease_epoch"],
+        }
+        gate.add(conn, paths.OPEN_SCAN, [session])
+        session_id = conn.execute(
+            select(scan_sessions.c.id).where(
+                scan_sessions.c.job_id == job["id"],
+                scan_sessions.c.lease_epoch == job["lease_epoch"],
+            )
+        ).scalar_one()
+    return ScanTask(payload.library, bytes(root), Report(database, session_id, payload.library))
+
+
+class Report:
+    """A running scan session in the database (see `executor.ScanReport`)."""
+
+    def __init__(self, database: Database, session_id: int, library: str) -> None:
+        self._database = database
+        self._session_id = session_id
+        self._library = library
+
+    def known(self) -> Iterator[Seen]:
+        """Yield the files that were there at the last scan, by path."""
+        after = b""
+        while True:
+            # Page by page: a read held open for the whole scan would let the WAL grow.
+            with self._database.read() as conn:
+                bound = {"library": self._library, "after": after, "limit": _KNOWN_PAGE}
+                rows = conn.execute(_KNOWN, bound).all()
+            for path, size, mtime, device, inode in rows:
+                yield Seen(bytes(path), size, mtime, device, inode)
+            if len(rows) < _KNOWN_PAGE:
+                return
+            after = bytes(rows[-1].rel_path)
+
+    def add(
+        self, changed: Sequence[Seen], missing: Sequence[Seen], unseen: Sequence[Unseen]
+    ) -> None:
+        """Stage what differs, for the control plane to take over."""
+        session = self._session_id
+        entries: list[tuple[Any, ...]] = [
+            (session, ScanChange.SEEN, file[0], media_type(file[0]), *file[1:]) for file in changed
+        ]
+        entries += [(session, ScanChange.MISSING, file[0], None, *file[1:]) for file in missing]
+        errors = [
+            {
+                "session_id": session,
+                "rel_path": name.rel_path,
+                "error_code": name.code,
+                "error_message": name.message,
+            }
+            for name in unseen
+        ]
+        if entries or errors:
+            with self._database.write(paths.STAGE_ENTRIES, paths.REPORT_SCAN_ERRORS) as conn:
+                gate.add_many(conn, paths.STAGE_ENTRIES, _ENTRY, entries)
+                gate.add(conn, paths.REPORT_SCAN_ERRORS, errors)
+
+    def walked(self, counts: ScanCounts, root: tuple[int, int]) -> None:
+        """Report that the whole library was seen."""
+        columns = asdict(counts) | {"root_device": root[0], "root_inode": root[1]}
+        with self._database.write(paths.REPORT_SCAN) as conn:
+            conn.execute(
+                update(scan_sessions)
+                .where(scan_sessions.c.id == self._session_id)
+                .values(**columns, walked_at=now_ms())
+            )
+
+    def verdict(self) -> tuple[str, str] | bool:
+        """Return whether the control plane has taken the report over, or why it refused."""
+        with self._database.read() as conn:
+            row = conn.execute(
+                select(scan_sessions).where(scan_sessions.c.id == self._session_id)
+            ).one()
+        if row.status == ScanSessionStatus.FAILED:
+            return str(row.error_code), str(row.error_message)
+        return bool(row.status == ScanSessionStatus.SUCCEEDED)
+
+
+def hash_task(database: Database, item: RowMapping) -> HashTask:
+    """Read the files of a shard that still need their hash."""
+    shard = kinds.decode_item(JobKind.HASH, item["payload"])
+    with database.read() as conn:
+        library = conn.execute(
+            text("SELECT library_id FROM jobs WHERE id = :job"), {"job": item["job_id"]}
+        ).scalar()
+        # The type matters where the value is NULL, which PostgreSQL cannot guess from.
+        query = text(_MARKED).bindparams(bindparam("library", type_=String()))
+        bound = {"first": shard.first_file_id, "last": shard.last_file_id, "library": library}
+        rows = conn.execute(query, bound).all()
+    return HashTask(
+        [
+            ToHash(file_id, bytes(root), bytes(path), size, mtime, HashAlgorithm(algorithm))
+            for file_id, root, path, size, mtime, algorithm in rows
+        ]
+    )
+
+
+def record_hashes(conn: Connection, result: HashResult) -> None:
+    """Write the hashes of a shard, and count the duplicate groups that they change."""
+    file = library_files.c
+    # A result belongs to the state of the file that was read; a newer scan wins.
+    as_read = (
+        (file.id == bindparam("b_id"))
+        & (file.size_bytes == bindparam("b_size"))
+        & (file.mtime_ns == bindparam("b_mtime"))
+        & file.needs_hash
+    )
+    if result.hashed:
+        conn.execute(
+            update(library_files)
+            .where(as_read)
+            .values(
+                needs_hash=False,
+                hash_algorithm=bindparam("b_algorithm"),
+                content_hash=bindparam("b_hash"),
+                error_code=None,
+                error_message=None,
+                updated_at=now_ms(),
+            ),
+            [
+                {"b_id": f.file_id, "b_size": f.size_bytes, "b_mtime": f.mtime_ns,
+                 "b_algorithm": f.algorithm, "b_hash": digest}
+                for f, digest in result.hashed
+            ],
+        )  # fmt: skip
+    if result.unhashed:
+        conn.execute(
+            update(library_files)
+            .where(as_read)
+            .values(
+                error_code=bindparam("b_code"),
+                error_message=bindparam("b_message"),
+                updated_at=now_ms(),
+            ),
+            [
+                {"b_id": f.file_id, "b_size": f.size_bytes, "b_mtime": f.mtime_ns,
+                 "b_code": code, "b_message": message}
+                for f, code, message in result.unhashed
+            ],
+        )  # fmt: skip
+    summarise(conn, [(f.algorithm, digest) for f, digest in result.hashed])

@@ -1,0 +1,112 @@
+"""ContentService: bytes of files, through the jail."""
+
+import os
+import re
+import threading
+from collections.abc import Iterator
+
+import grpc
+from sqlalchemy import text
+from sqlalchemy.engine import Row
+
+from data_plane.executor import explain
+from data_plane.jail import JailRefused
+from data_plane.roots import Roots
+from mediaplane.errors import (
+    Aborted,
+    FailedPrecondition,
+    InvalidArgument,
+    NotFound,
+    OutOfRange,
+    Overloaded,
+)
+from mediaplane.protocol.database import Database
+from mediaplane.v1 import content_service_pb2 as pb
+from mediaplane.v1.content_service_pb2_grpc import ContentServiceServicer
+
+_BLOCK_BYTES = 256 << 10
+_NAME = re.compile(r"libraries/([a-z0-9-]{1,63})/files/([1-9][0-9]{0,17})")
+_FILE = text(
+    "SELECT f.rel_path, f.size_bytes, f.mtime_ns, f.is_missing, l.absolute_path"
+    " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
+    " WHERE f.id = :id AND f.library_id = :library AND l.deleted_at IS NULL"
+)
+
+
+class ContentService(ContentServiceServicer):
+    """Streams what the libraries hold."""
+
+    def __init__(self, database: Database, roots: Roots, max_streams: int) -> None:
+        self._database = database
+        self._roots = roots
+        self._streams = threading.BoundedSemaphore(max_streams)
+
+    def ReadOriginal(
+        self, request: pb.ReadOriginalRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.ReadOriginalResponse]:
+        file = self._find(request.name)
+        if request.offset < 0 or request.length < 0:
+            raise InvalidArgument("offset and length must not be negative.")
+        if request.offset > file.size_bytes:
+            raise OutOfRange(
+                f"The file has {file.size_bytes} bytes; {request.offset} is beyond its end."
+            )
+        if not self._streams.acquire(blocking=False):
+            raise Overloaded("Too many files are being read; try again in a while.")
+        try:
+            descriptor = self._open(file)
+            try:
+                yield from _stream(descriptor, file, request, context)
+            finally:
+                os.close(descriptor)
+        finally:
+            self._streams.release()
+
+    def _find(self, name: str) -> Row[tuple[bytes, int, int, bool, bytes]]:
+        found = _NAME.fullmatch(name)
+        if found is None:
+            raise InvalidArgument("name must be of the form libraries/SLUG/files/123.")
+        with self._database.read() as conn:
+            bound = {"id": int(found[2]), "library": found[1]}
+            file = conn.execute(_FILE, bound).first()
+        if file is None or file.is_missing:
+            raise NotFound("There is no such file; it may have been removed.")
+        return file
+
+    def _open(self, file: Row[tuple[bytes, int, int, bool, bytes]]) -> int:
+        try:
+            with self._roots.open_jail(bytes(file.absolute_path)) as jail:
+                descriptor = jail.open_file(bytes(file.rel_path))
+        except FileNotFoundError:
+            raise NotFound("The file is not there any more; scan its library again.") from None
+        except (JailRefused, OSError) as error:
+            raise FailedPrecondition(explain(error)[1]) from None
+        if not _is_as_scanned(descriptor, file):
+            os.close(descriptor)
+            raise FailedPrecondition("The file has changed since the scan; scan its library again.")
+        return descriptor
+
+
+def _stream(
+    descriptor: int,
+    file: Row[tuple[bytes, int, int, bool, bytes]],
+    request: pb.ReadOriginalRequest,
+    context: grpc.ServicerContext,
+) -> Iterator[pb.ReadOriginalResponse]:
+    end = file.size_bytes
+    if request.length:
+        end = min(end, request.offset + request.length)
+    position = request.offset
+    version = f"{file.size_bytes:x}-{file.mtime_ns:x}"
+    yield pb.ReadOriginalResponse(size_bytes=file.size_bytes, version_id=version)
+    while position < end and context.is_active():
+        data = os.pread(descriptor, min(_BLOCK_BYTES, end - position), position)
+        if not data or not _is_as_scanned(descriptor, file):
+            raise Aborted("The file changed while it was read; scan its library and try again.")
+        position += len(data)
+        yield pb.ReadOriginalResponse(data=data)
+
+
+def _is_as_scanned(descriptor: int, file: Row[tuple[bytes, int, int, bool, bytes]]) -> bool:
+    info = os.fstat(descriptor)
+    return (info.st_size, info.st_mtime_ns) == (file.size_bytes, file.mtime_ns)

@@ -1,0 +1,199 @@
+"""What an executor is given and how it may end."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from data_plane.jail import Jail
+from mediaplane.protocol.values import HashAlgorithm
+
+
+class Fail(Exception):
+    """The work cannot succeed; trying again would not help."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Retry(Fail):
+    """The work did not succeed this time and may later."""
+
+
+class Cancelled(Exception):
+    """Somebody asked for the work to stop."""
+
+
+class Interrupted(Exception):
+    """The worker is stopping; the work goes back untouched."""
+
+
+class LeaseLost(Exception):
+    """Somebody else has the work now; nothing may be written."""
+
+
+@dataclass
+class Control:
+    """How the outside stops a piece of work, and how the work reports how far it is."""
+
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    lost: threading.Event = field(default_factory=threading.Event)
+    stopping: threading.Event = field(default_factory=threading.Event)
+    items: int = 0
+    bytes: int = 0
+
+    def check(self) -> None:
+        """Raise what ends the work early, if anything does."""
+        if self.lost.is_set():
+            raise LeaseLost
+        if self.cancelled.is_set():
+            raise Cancelled
+        if self.stopping.is_set():
+            raise Interrupted
+
+    def wait(self, seconds: float) -> None:
+        """Wait, but not once the worker stops."""
+        self.stopping.wait(seconds)
+        self.check()
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an executor may use: files beneath roots, and the control of its work."""
+
+    control: Control
+    open_jail: Callable[[bytes], Jail]
+    # Device and inode of folders that are ours, such as the state directory.
+    own_folders: frozenset[tuple[int, int]] = frozenset()
+
+
+class Seen(NamedTuple):
+    """A file as a scan sees it. Device and inode are signed, as the database stores them."""
+
+    rel_path: bytes
+    size_bytes: int
+    mtime_ns: int
+    device: int
+    inode: int
+
+
+class Unseen(NamedTuple):
+    """A name that a scan could not look at."""
+
+    rel_path: bytes
+    is_folder: bool
+    code: str
+    message: str
+
+
+@dataclass
+class ScanCounts:
+    """What a scan has seen so far."""
+
+    seen_files: int = 0
+    seen_bytes: int = 0
+    new_files: int = 0
+    changed_files: int = 0
+    missing_files: int = 0
+    errored_files: int = 0
+
+
+class ScanReport(Protocol):
+    """Where a scan learns what is known and tells what it sees."""
+
+    def known(self) -> Iterator[Seen]:
+        """Yield the files that were there at the last scan, by path."""
+
+    def add(
+        self, changed: Sequence[Seen], missing: Sequence[Seen], unseen: Sequence[Unseen]
+    ) -> None:
+        """Report files that are new or changed, files that are gone, and names not looked at."""
+
+    def walked(self, counts: ScanCounts, root: tuple[int, int]) -> None:
+        """Report that the whole library was seen."""
+
+    def verdict(self) -> tuple[str, str] | bool:
+        """Return whether the report was taken over yet, or why it was refused."""
+
+
+@dataclass(frozen=True)
+class ScanTask:
+    """Walk a library."""
+
+    library: str
+    root: bytes
+    report: ScanReport
+
+
+class ToHash(NamedTuple):
+    """A file to hash, in the state in which it was scanned."""
+
+    file_id: int
+    root: bytes
+    rel_path: bytes
+    size_bytes: int
+    mtime_ns: int
+    algorithm: HashAlgorithm
+
+
+@dataclass(frozen=True)
+class HashTask:
+    """Hash a shard of files."""
+
+    files: Iterable[ToHash]
+
+
+class Hashed(NamedTuple):
+    """The hash of a file in the state in which it was scanned."""
+
+    file: ToHash
+    digest: bytes
+
+
+class Unhashed(NamedTuple):
+    """A file that could not be hashed."""
+
+    file: ToHash
+    code: str
+    message: str
+
+
+@dataclass
+class HashResult:
+    """What became of the files of a shard."""
+
+    hashed: list[Hashed] = field(default_factory=list)
+    unhashed: list[Unhashed] = field(default_factory=list)
+    # Files of roots that are not there: left as they are, for the next run.
+    left: int = 0
+
+
+@dataclass(frozen=True)
+class Executor:
+    """How a kind of work is done: read the task, do it, write what came of it."""
+
+    prepare: Callable[..., Any]
+    run: Callable[[Any, Context], Any]
+    record: Callable[..., None]
+
+
+def signed64(number: int) -> int:
+    """Return a 64-bit device or inode number as databases store it."""
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def explain(error: OSError) -> tuple[str, str]:
+    """Return a stable code and a sentence for an error of the file system."""
+    reason = getattr(error, "reason", None)
+    if reason is not None:
+        return f"refused_{reason}", f"Not opened: {error.strerror}."
+    match error:
+        case PermissionError():
+            return "permission_denied", "The worker may not read it; check its permissions."
+        case FileNotFoundError():
+            return "not_found", "It is not there any more; scan the library again."
+        case NotADirectoryError() | IsADirectoryError():
+            return "changed", "It is another thing than it was; scan the library again."
+        case _:
+            return "io_error", f"The file system reports: {error.strerror or error}."

@@ -1,0 +1,25 @@
+"""Which executor does which kind of work."""
+
+from data_plane.catalogue import hash_task, record_hashes, scan_task
+from data_plane.executor import Executor
+from data_plane.executors.hash import hash_files
+from data_plane.executors.scan import scan
+from mediaplane.protocol.kinds import KINDS
+from mediaplane.protocol.values import JobKind
+
+
+def _nothing(*_: object) -> None:
+    """Record nothing: the work reported by itself as it went on."""
+
+
+EXECUTORS: dict[JobKind, Executor] = {
+    JobKind.SCAN: Executor(scan_task, scan, _nothing),
+    JobKind.HASH: Executor(hash_task, hash_files, record_hashes),
+}
+
+
+def check(executors: dict[JobKind, Executor]) -> None:
+    """Refuse to start when a kind has no executor or an executor no kind."""
+    if executors.keys() != KINDS.keys():
+        odd = ", ".join(sorted(executors.keys() ^ KINDS.keys()))
+        raise RuntimeError(f"Kinds and executors differ in: {odd}")

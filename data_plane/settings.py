@@ -1,0 +1,34 @@
+"""The settings of the data plane."""
+
+import os
+from dataclasses import dataclass
+
+from mediaplane.settings import setting
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """What an operator may tune; docs/OPERATIONS.md lists it."""
+
+    slots: int = setting(
+        max(2, os.cpu_count() or 1), "Pieces of work done at the same time.", minimum=1
+    )
+    lease_seconds: float = setting(
+        60.0, "Seconds after which work of a silent worker is given to another.", minimum=1
+    )
+    poll_seconds: float = setting(
+        0.1, "Seconds between two looks for work when there was none.", minimum=0.01
+    )
+    progress_seconds: float = setting(
+        0.5, "Seconds between two progress reports and looks for cancellation.", minimum=0.05
+    )
+    worker_name: str = setting("", "Name of this worker; the host's name when empty.")
+    roots: str = setting(
+        "", "Folders, separated by ':', that libraries must lie in; any folder when empty."
+    )
+    data_calls: int = setting(16, "Calls answered at the same time.", minimum=1)
+    data_streams: int = setting(32, "Content streams held open at the same time.", minimum=1)
+    stop_grace_seconds: float = setting(
+        5.0, "Seconds that calls and work under way get to end when stopping.", minimum=0
+    )
+    exit_on_stdin_eof: bool = setting(False, "Stop when standard input ends (for starters).")

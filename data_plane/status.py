@@ -1,0 +1,98 @@
+"""DataPlaneService: what this worker does, and whether a folder could be a library."""
+
+import errno
+import os
+from pathlib import Path
+from time import time
+
+import grpc
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from data_plane.executor import signed64
+from data_plane.jail import Jail
+from data_plane.leases import Leases
+from data_plane.roots import Roots
+from mediaplane import __version__
+from mediaplane.errors import InvalidArgument
+from mediaplane.filesystems import filesystem_type
+from mediaplane.protocol.machines import JOB_ITEMS
+from mediaplane.v1 import data_plane_service_pb2 as pb
+from mediaplane.v1.data_plane_service_pb2_grpc import DataPlaneServiceServicer
+from mediaplane.v1.worker_service_pb2 import Worker
+
+_State = pb.ProbeRootResponse.State
+
+
+class DataPlaneService(DataPlaneServiceServicer):
+    """One worker, seen from outside."""
+
+    def __init__(self, leases: Leases, roots: Roots) -> None:
+        self._leases = leases
+        self._roots = roots
+        self._started_at = time()
+
+    def GetStatus(
+        self, request: pb.GetStatusRequest, context: grpc.ServicerContext
+    ) -> pb.DataPlaneStatus:
+        held = self._leases.all()
+        with Jail(b"/") as jail:
+            resolver = jail.resolver
+        return pb.DataPlaneStatus(
+            worker=self._leases.worker_id,
+            state=Worker.STATE_PROCESSING if held else Worker.STATE_IDLE,
+            version=__version__,
+            start_time=_time(self._started_at),
+            running=[
+                pb.RunningTask(
+                    job=f"jobs/{one.job_id}",
+                    item=f"jobs/{one.job_id}/items/{one.row['id']}"
+                    if one.machine is JOB_ITEMS
+                    else "",
+                    step=one.machine.name,
+                    start_time=_time(one.started_at),
+                )
+                for one in held
+            ],
+            resolver=resolver,
+        )
+
+    def ProbeRoot(
+        self, request: pb.ProbeRootRequest, context: grpc.ServicerContext
+    ) -> pb.ProbeRootResponse:
+        root = request.root_path
+        if not root.startswith(b"/") or b"\0" in root:
+            raise InvalidArgument("root_path must be an absolute path.")
+        try:
+            with self._roots.open_jail(root) as jail:
+                descriptor = jail.open_dir()
+                try:
+                    with os.scandir(descriptor) as entries:
+                        is_empty = next(entries, None) is None
+                finally:
+                    os.close(descriptor)
+                device, inode = jail.identity
+        except OSError as error:
+            return _unusable(error)
+        return pb.ProbeRootResponse(
+            state=_State.STATE_EMPTY if is_empty else _State.STATE_OK,
+            device=signed64(device),
+            inode=signed64(inode),
+            filesystem_type=filesystem_type(Path(os.fsdecode(root))),
+            message="The folder is empty." if is_empty else "The folder can be read.",
+        )
+
+
+def _unusable(error: OSError) -> pb.ProbeRootResponse:
+    match error.errno:
+        case errno.ENOENT:
+            state, message = _State.STATE_NOT_FOUND, "There is no such folder."
+        case errno.ENOTDIR:
+            state, message = _State.STATE_NOT_A_DIRECTORY, "It is not a folder."
+        case _:
+            state = _State.STATE_NOT_READABLE
+            message = f"The worker cannot read the folder: {error.strerror}."
+    return pb.ProbeRootResponse(state=state, message=message)
+
+
+def _time(seconds: float) -> Timestamp:
+    return Timestamp(seconds=int(seconds), nanos=int(seconds % 1 * 1e9))

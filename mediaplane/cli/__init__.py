@@ -1,0 +1,27 @@
+"""The command line: `mediaplane`."""
+
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+
+class Terminated(KeyboardInterrupt):
+    """Somebody sent a signal to end the program; stop as cleanly as on Ctrl-C."""
+
+
+def main() -> NoReturn:
+    """Run one command; 0 when it worked, 1 when it failed, 2 when it was not understood."""
+    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGHUP, _terminate)
+    try:
+        from mediaplane.cli.app import app  # noqa: PLC0415 - Ctrl-C may come while this loads
+
+        app(prog_name="mediaplane")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(0)
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise Terminated

@@ -1,0 +1,60 @@
+"""`mediaplane file`: every file of a library."""
+
+from typing import Annotated, Any
+
+import typer
+
+from mediaplane.cli import output
+from mediaplane.cli.documents import file_document
+from mediaplane.cli.library import Slug
+from mediaplane.cli.output import Json, Limit
+from mediaplane.cli.session import Session, command
+
+app = typer.Typer(name="file", no_args_is_help=True, help="Show the files of a library.")
+
+
+@command(
+    app,
+    "list",
+    examples=[
+        "mediaplane file list holidays --limit 20",
+        "mediaplane file list holidays --errors",
+        "mediaplane file list holidays --missing --json",
+    ],
+)
+def list_files(
+    session: Session,
+    slug: Slug,
+    errors: Annotated[
+        bool, typer.Option("--errors", help="Only files that could not be read or hashed.")
+    ] = False,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Also files that the last scan did not find.")
+    ] = False,
+    limit: Limit = None,
+    as_json: Json = False,
+) -> None:
+    """List the files of a library, as the last scan found them."""
+    with session.client() as client:
+        output.listing(
+            client.files(slug, has_error=errors, include_missing=missing, limit=limit),
+            noun="files",
+            columns=["ID", ">SIZE", "STATUS", "PATH"],
+            cells=_cells,
+            document=file_document,
+            as_json=as_json,
+            empty="No file with an error." if errors else "No file. Scan the library first?",
+        )
+
+
+def _cells(file: Any) -> list[str]:
+    number = file.name.rpartition("/")[2]
+    return [number, output.human_bytes(file.size_bytes), _status(file), file.rel_path_display]
+
+
+def _status(file: Any) -> str:
+    if file.is_missing:
+        return "missing"
+    if file.error_code:
+        return str(file.error_message or file.error_code)
+    return "not hashed" if file.needs_hash else "hashed"

@@ -1,0 +1,80 @@
+"""Errors that a caller can do something about, each with its gRPC code and a stable reason."""
+
+from grpc import StatusCode
+
+
+class CallerError(Exception):
+    """A request that cannot be carried out; the message says what happened and what to do."""
+
+    code = StatusCode.INVALID_ARGUMENT
+    reason = "INVALID_ARGUMENT"
+
+    def __init__(self, message: str, **details: str) -> None:
+        super().__init__(message)
+        self.details = details
+
+
+class InvalidArgument(CallerError):
+    """A field of the request has a value that can never be right."""
+
+
+class InvalidPageToken(CallerError):
+    """A page token that was not issued for this listing."""
+
+    reason = "INVALID_PAGE_TOKEN"
+
+
+class NotFound(CallerError):
+    """The named resource does not exist."""
+
+    code = StatusCode.NOT_FOUND
+    reason = "NOT_FOUND"
+
+
+class AlreadyExists(CallerError):
+    """The resource exists already."""
+
+    code = StatusCode.ALREADY_EXISTS
+    reason = "ALREADY_EXISTS"
+
+
+class ActiveJobExists(AlreadyExists):
+    """A scan or hash job is pending or running, and there may be only one."""
+
+    reason = "ACTIVE_JOB_EXISTS"
+
+
+class FailedPrecondition(CallerError):
+    """The request makes sense, but not in the state that the resource is in."""
+
+    code = StatusCode.FAILED_PRECONDITION
+    reason = "FAILED_PRECONDITION"
+
+
+class OutOfRange(CallerError):
+    """A position beyond the end."""
+
+    code = StatusCode.OUT_OF_RANGE
+    reason = "OUT_OF_RANGE"
+
+
+class Aborted(CallerError):
+    """The thing changed while it was used; asking again may work."""
+
+    code = StatusCode.ABORTED
+    reason = "ABORTED"
+
+
+class Overloaded(CallerError):
+    """All places are taken."""
+
+    code = StatusCode.RESOURCE_EXHAUSTED
+    reason = "OVERLOADED"
+
+
+class UnusableDatabase(Exception):
+    """The database cannot be used as it is; the message says what to do."""
+
+
+class UnusableSettings(Exception):
+    """A setting has a value that cannot be used; the message says what to do."""

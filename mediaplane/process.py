@@ -1,0 +1,31 @@
+"""The main function that both planes share."""
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+from mediaplane import serving, settings
+from mediaplane.errors import UnusableDatabase, UnusableSettings
+from mediaplane.locations import Locations
+
+Settings = TypeVar("Settings")
+
+
+def main(kind: type[Settings], run: Callable[..., None]) -> int:
+    """Run a plane as a process: settings from the environment, errors as one line."""
+    logging.basicConfig(
+        level=logging.WARNING,
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    try:
+        chosen = settings.read(kind, os.environ)
+        locations = Locations.from_environment(os.environ)
+        stop = serving.stop_requested(on_stdin_eof=getattr(chosen, "exit_on_stdin_eof", False))
+        run(locations, chosen, stop)
+    except (UnusableDatabase, UnusableSettings) as error:
+        print(f"mediaplane: {error}", file=sys.stderr)  # noqa: T201
+        return 2
+    return 0

@@ -1,0 +1,1 @@
+"""The database contract between the planes, as data."""

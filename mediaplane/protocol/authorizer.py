@@ -1,0 +1,45 @@
+"""The write whitelists inside SQLite itself: what a connection of the data plane may do."""
+
+import sqlite3
+from collections.abc import Callable, Iterable
+
+from mediaplane.protocol.lifecycle import WritePath
+
+_HARMLESS = frozenset(
+    {
+        sqlite3.SQLITE_SELECT,
+        sqlite3.SQLITE_READ,
+        sqlite3.SQLITE_FUNCTION,
+        sqlite3.SQLITE_RECURSIVE,
+        sqlite3.SQLITE_TRANSACTION,
+        sqlite3.SQLITE_SAVEPOINT,
+    }
+)
+
+Authorizer = Callable[[int, str | None, str | None, str | None, str | None], int]
+
+
+def authorizer(paths: Iterable[WritePath]) -> Authorizer:
+    """Return a new authorizer that admits reads and these write paths, and nothing else.
+
+    It must be a new one for every change of paths: SQLite asks when it prepares a statement,
+    and only installing an authorizer makes it forget the statements it prepared before.
+    """
+    admitted = frozenset(paths)
+    updates = {(path.table, column) for path in admitted for column in path.updates}
+    inserts = {path.table for path in admitted if path.inserts}
+    deletes = {path.table for path in admitted if path.deletes}
+
+    def authorize(
+        action: int, first: str | None, second: str | None, _schema: str | None, _by: str | None
+    ) -> int:
+        legal = (
+            action in _HARMLESS
+            or (action == sqlite3.SQLITE_UPDATE and (first, second) in updates)
+            or (action == sqlite3.SQLITE_INSERT and first in inserts)
+            or (action == sqlite3.SQLITE_DELETE and first in deletes)
+            or (action == sqlite3.SQLITE_PRAGMA and first == "data_version" and second is None)
+        )
+        return sqlite3.SQLITE_OK if legal else sqlite3.SQLITE_DENY
+
+    return authorize

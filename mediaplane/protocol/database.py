@@ -1,0 +1,181 @@
+"""Opens the database, SQLite or PostgreSQL, for one plane: the only place that knows which."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.pool import QueuePool
+
+from mediaplane.errors import UnusableDatabase
+from mediaplane.filesystems import network_filesystem
+from mediaplane.protocol.authorizer import authorizer
+from mediaplane.protocol.lifecycle import WritePath
+from mediaplane.protocol.values import Plane
+
+DATA_PLANE_ROLE = "mediaplane_data_plane"
+MINIMUM_POSTGRESQL = 16
+_BUSY_SECONDS = 30.0
+
+
+class Database:
+    """One plane's access to the database."""
+
+    def __init__(self, url: str, plane: Plane) -> None:
+        self.url = checked_url(url)
+        self.plane = plane
+        self.dialect = self.url.get_backend_name()
+        # Threads of one process queue here instead of racing for SQLite's one write lock.
+        self._turn: AbstractContextManager[Any] = (
+            threading.Lock() if self.dialect == "sqlite" else nullcontext()
+        )
+        self.engine = _engine(self.url, plane)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Open a transaction that only reads."""
+        with self.engine.connect() as conn, conn.begin():
+            yield conn
+
+    @contextmanager
+    def write(self, *paths: WritePath) -> Iterator[Connection]:
+        """Open a write transaction; the data plane names the paths it is about to take."""
+        with self._turn, self.engine.connect().execution_options(mediaplane_write=True) as conn:
+            guarded = self.plane is Plane.DATA and self.dialect == "sqlite"
+            if guarded:
+                _raw(conn).set_authorizer(authorizer(paths))
+            try:
+                with conn.begin():
+                    yield conn
+            finally:
+                if guarded:
+                    _raw(conn).set_authorizer(authorizer(()))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+
+def plane_of(conn: Connection) -> Plane:
+    """Return the plane that opened this connection."""
+    plane: Plane = conn.get_execution_options()["mediaplane_plane"]
+    return plane
+
+
+def try_lock(conn: Connection, name: str) -> bool:
+    """Keep other processes from the same work until this transaction ends; False when taken."""
+    if conn.dialect.name == "sqlite":
+        return True  # a write transaction is alone already
+    query = text("SELECT pg_try_advisory_xact_lock(hashtextextended(:name, 0))")
+    return bool(conn.execute(query, {"name": f"mediaplane:{name}"}).scalar())
+
+
+def lock(conn: Connection, name: str) -> None:
+    """Wait until no other transaction holds this lock, and hold it until this one ends."""
+    if conn.dialect.name == "postgresql":
+        query = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
+        conn.execute(query, {"name": f"mediaplane:{name}"})
+
+
+def sqlite_url(path: Path) -> str:
+    """Return the URL of an SQLite file."""
+    return URL.create("sqlite", database=str(path)).render_as_string()
+
+
+def checked_url(text_url: str) -> URL:
+    """Return the URL of a database that can be used, with its driver."""
+    try:
+        url = make_url(text_url)
+    except ArgumentError:
+        raise UnusableDatabase(
+            "The database URL cannot be read; write sqlite:////path/to/file or"
+            " postgresql://user:password@host/name."
+        ) from None
+    backend = "postgresql" if url.drivername == "postgres" else url.get_backend_name()
+    if backend == "postgresql":
+        return url.set(drivername="postgresql+psycopg")
+    if backend != "sqlite" or not url.database or url.database == ":memory:":
+        raise UnusableDatabase(
+            f"The database {url.drivername!r} is not supported; use an SQLite file or"
+            f" PostgreSQL {MINIMUM_POSTGRESQL} or later."
+        )
+    filesystem = network_filesystem(Path(url.database).parent)
+    if filesystem:
+        raise UnusableDatabase(
+            f"The SQLite file {url.database} lies on a network file system ({filesystem}), where"
+            " it can be corrupted; keep the state on a local disk or use PostgreSQL."
+        )
+    return url
+
+
+def _engine(url: URL, plane: Plane) -> Engine:
+    options: dict[str, Any] = {"execution_options": {"mediaplane_plane": plane}}
+    if url.get_backend_name() == "postgresql":
+        engine = create_engine(url, pool_pre_ping=True, pool_size=8, max_overflow=24, **options)
+        event.listen(engine, "connect", _postgresql_connected(plane))
+        return engine
+    engine = create_engine(
+        url,
+        poolclass=QueuePool,
+        pool_size=8,
+        max_overflow=24,
+        connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False,
+                      "cached_statements": 512},
+        **options,
+    )  # fmt: skip
+    event.listen(engine, "connect", _sqlite_connected(plane))
+    event.listen(engine, "begin", _sqlite_begin)
+    return engine
+
+
+def _sqlite_connected(plane: Plane) -> Any:
+    def prepare(raw: sqlite3.Connection, _record: object) -> None:
+        raw.isolation_level = None  # transactions are begun by _sqlite_begin alone
+        raw.execute("PRAGMA journal_mode = WAL")
+        # FULL: what was acknowledged survives a power cut. NORMAL lost it when tried.
+        raw.execute("PRAGMA synchronous = FULL")
+        raw.execute("PRAGMA foreign_keys = ON")
+        raw.execute("PRAGMA temp_store = MEMORY")
+        raw.execute("PRAGMA cache_size = -65536")
+        if plane is Plane.DATA:
+            raw.set_authorizer(authorizer(()))
+
+    return prepare
+
+
+def _sqlite_begin(conn: Connection) -> None:
+    # A write that begins as a read fails at once when another writer got in between.
+    writes = conn.get_execution_options().get("mediaplane_write", False)
+    conn.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _postgresql_connected(plane: Plane) -> Any:
+    def prepare(raw: Any, _record: object) -> None:
+        version = raw.info.server_version
+        if version < MINIMUM_POSTGRESQL * 10000:
+            raise UnusableDatabase(
+                f"PostgreSQL {version // 10000} is too old; mediaplane needs"
+                f" {MINIMUM_POSTGRESQL} or later."
+            )
+        if plane is Plane.DATA and raw.info.user != DATA_PLANE_ROLE:
+            raw.autocommit = True
+            raw.execute(f"SET ROLE {DATA_PLANE_ROLE}")
+            raw.autocommit = False
+
+    return prepare
+
+
+def _raw(conn: Connection) -> sqlite3.Connection:
+    raw = conn.connection.driver_connection
+    assert isinstance(raw, sqlite3.Connection)
+    return raw
+
+
+def explain(error: OperationalError) -> str:
+    """Return the first line of a database error, without the SQL and without parameters."""
+    return str(error.orig).splitlines()[0] if error.orig else type(error).__name__

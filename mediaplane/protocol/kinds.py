@@ -1,0 +1,61 @@
+"""The kinds of job that can run and the typed payload of each."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mediaplane.protocol.values import JobKind
+
+
+@dataclass(frozen=True)
+class ScanPayload:
+    """Walk one library and report what changed."""
+
+    library: str
+    # The operator says that another or an empty root is meant.
+    accept_new_root: bool = False
+
+
+@dataclass(frozen=True)
+class HashPayload:
+    """Hash what the control plane marked; the files stand in the job's items."""
+
+
+@dataclass(frozen=True)
+class HashItemPayload:
+    """One shard of a hash job: the marked files with these ids, both included."""
+
+    first_file_id: int
+    last_file_id: int
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of job: its payload, and for a kind cut into shards, theirs."""
+
+    payload: type[Any]
+    item_payload: type[Any] | None = None
+
+
+# A kind of `JobKind` that is not here is a legal value that nothing can run yet.
+KINDS: dict[JobKind, Kind] = {
+    JobKind.SCAN: Kind(ScanPayload),
+    JobKind.HASH: Kind(HashPayload, HashItemPayload),
+}
+
+
+def encode(payload: Any) -> dict[str, Any]:
+    """Return the payload as stored in a JSON column."""
+    return asdict(payload)
+
+
+def decode(kind: JobKind, stored: dict[str, Any]) -> Any:
+    """Return the typed payload of a job row; unknown keys are an error."""
+    return KINDS[kind].payload(**stored)
+
+
+def decode_item(kind: JobKind, stored: dict[str, Any]) -> Any:
+    """Return the typed payload of a job item row."""
+    item_payload = KINDS[kind].item_payload
+    if item_payload is None:
+        raise TypeError(f"jobs of kind {kind} have no items")
+    return item_payload(**stored)

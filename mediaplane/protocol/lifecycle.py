@@ -1,0 +1,89 @@
+"""The vocabulary of machines.py: steps, lease effects and write paths."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sqlalchemy import Table
+
+from mediaplane.protocol.values import EventType, Plane
+
+OWNER = frozenset({"worker_id", "worker_heartbeat_at", "lease_expires_at"})
+
+# Why recovery put a row back: the same words wherever it happens.
+LEASE_EXPIRED = "lease_expired"
+LEASE_EXPIRED_MESSAGE = "The worker stopped renewing its lease; the work is put back."
+
+
+class Lease(StrEnum):
+    """What a step does to the lease of its row."""
+
+    ABSENT = "absent"  # nobody holds the row, before or after
+    TAKE = "take"  # a worker becomes the owner; the epoch rises
+    KEEP = "keep"  # the owner extends its lease
+    DROP = "drop"  # the owner ends its lease
+    REAP = "reap"  # an expired lease is taken away from its owner
+
+
+@dataclass(frozen=True)
+class WritePath:
+    """One way in which the data plane may write one table: its whitelist."""
+
+    table: str
+    name: str
+    updates: frozenset[str] = frozenset()
+    inserts: frozenset[str] = frozenset()
+    deletes: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.table}.{self.name}"
+
+
+@dataclass(frozen=True, eq=False)  # each is itself: they key the cache of statements
+class Step:
+    """One legal move of a row: who takes it, from where to where, and what it may write."""
+
+    name: str
+    plane: Plane
+    sources: tuple[str, ...]
+    target: str | None  # None: the status stays as it is
+    lease: Lease
+    path: WritePath  # the columns of its whitelist; the data plane can write no other
+    due: str | None = None  # a column: the step is legal once that time is reached
+    when: str | None = None  # one more SQL condition on the row
+    increments: tuple[str, ...] = ()  # columns that rise by one
+    sets: Mapping[str, object] = field(default_factory=dict)  # columns with a fixed value
+    events: tuple[EventType, ...] = ()  # what the move appends to the job's history
+
+    @property
+    def writes(self) -> frozenset[str]:
+        """The columns the step may write."""
+        return self.path.updates
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """A table whose rows live by steps."""
+
+    table: Table
+    statuses: type[StrEnum]
+    claim_order: str
+    steps: tuple[Step, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the table, which is the name of the machine."""
+        return self.table.name
+
+    def step(self, name: str) -> Step:
+        """Return a step by its name."""
+        for step in self.steps:
+            if step.name == name:
+                return step
+        raise LookupError(f"{self.name} has no step {name!r}")
+
+    @property
+    def final(self) -> tuple[str, ...]:
+        """The statuses that no step leaves."""
+        left = {source for step in self.steps if step.target for source in step.sources}
+        return tuple(status for status in self.statuses if status not in left)

@@ -1,0 +1,108 @@
+"""Every way in which the data plane may write: the steps of the machines and these few more."""
+
+from mediaplane.protocol import tables
+from mediaplane.protocol.lifecycle import WritePath
+from mediaplane.protocol.machines import MACHINES
+from mediaplane.protocol.values import Plane
+
+
+def _all_but_id(table: str) -> frozenset[str]:
+    return frozenset(tables.metadata.tables[table].columns.keys()) - {"id"}
+
+
+_SUMMARY = frozenset(
+    {"file_count", "size_bytes", "total_size_bytes", "reclaimable_bytes", "updated_at"}
+)
+_WORKER = frozenset({"state", "stats", "last_seen_at"})
+
+APPEND_EVENT = WritePath("events", "append", inserts=_all_but_id("events"))
+
+OPEN_SCAN = WritePath(
+    "scan_sessions",
+    "open",
+    inserts=frozenset({"library_id", "job_id", "lease_epoch", "started_at"}),
+)
+REPORT_SCAN = WritePath(
+    "scan_sessions",
+    "report",
+    updates=frozenset(
+        {
+            "root_device",
+            "root_inode",
+            "walked_at",
+            "seen_files",
+            "seen_bytes",
+            "new_files",
+            "changed_files",
+            "missing_files",
+            "errored_files",
+        }
+    ),
+)
+STAGE_ENTRIES = WritePath("scan_entries", "stage", inserts=_all_but_id("scan_entries"))
+REPORT_SCAN_ERRORS = WritePath("scan_errors", "report", inserts=_all_but_id("scan_errors"))
+
+RECORD_HASH = WritePath(
+    "library_files",
+    "record_hash",
+    updates=frozenset(
+        {
+            "needs_hash",
+            "hash_algorithm",
+            "content_hash",
+            "error_code",
+            "error_message",
+            "updated_at",
+        }
+    ),
+)
+SUMMARISE = WritePath(
+    "duplicate_groups",
+    "summarise",
+    updates=_SUMMARY,
+    inserts=_SUMMARY | {"hash_algorithm", "content_hash"},
+    deletes=True,
+)
+
+# `command` is the operator's: the worker only reads it.
+REGISTER_WORKER = WritePath(
+    "worker_status",
+    "register",
+    updates=_WORKER | {"started_at"},
+    inserts=_WORKER | {"started_at", "worker_id"},
+)
+BEAT_WORKER = WritePath("worker_status", "beat", updates=_WORKER)
+
+RESERVE_IO = WritePath(
+    "io_rate_limits", "reserve", updates=frozenset({"next_available_at_ms", "updated_at"})
+)
+BOOTSTRAP_IO = WritePath(
+    "io_rate_limits",
+    "bootstrap",
+    inserts=frozenset({"bucket_key", "next_available_at_ms", "updated_at"}),
+)
+
+# Clean-up deletes index rows of pictures that are finished with; the executor chooses only those.
+DELETE_THUMBNAILS = WritePath("thumbnails", "cleanup", deletes=True)
+
+
+def _step_paths() -> tuple[WritePath, ...]:
+    steps = (step for machine in MACHINES for step in machine.steps if step.plane is Plane.DATA)
+    return tuple(dict.fromkeys(step.path for step in steps))
+
+
+WRITE_PATHS: tuple[WritePath, ...] = (
+    *_step_paths(),
+    APPEND_EVENT,
+    OPEN_SCAN,
+    REPORT_SCAN,
+    STAGE_ENTRIES,
+    REPORT_SCAN_ERRORS,
+    RECORD_HASH,
+    SUMMARISE,
+    REGISTER_WORKER,
+    BEAT_WORKER,
+    RESERVE_IO,
+    BOOTSTRAP_IO,
+    DELETE_THUMBNAILS,
+)

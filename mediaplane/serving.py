@@ -1,0 +1,211 @@
+"""What both gRPC servers have in common: limits, health, reflection, errors and a clean stop."""
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, NoReturn
+from urllib.parse import unquote
+
+import grpc
+from google.protobuf import any_pb2
+from google.rpc import code_pb2, error_details_pb2, status_pb2
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+from grpc_status import rpc_status
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from mediaplane.errors import CallerError, UnusableSettings
+
+log = logging.getLogger(__name__)
+
+ERROR_DOMAIN = "mediaplane"
+_MAX_MESSAGE = 4 << 20
+_LOOPBACK = ("localhost", "127.", "[::1]", "::1")
+
+Service = tuple[str, Callable[[grpc.Server], None]]  # full name, and what adds it to a server
+
+
+class ErrorInterceptor(grpc.ServerInterceptor):
+    """Turns exceptions into statuses, and keeps everything internal inside."""
+
+    def intercept_service(self, continuation: Any, details: Any) -> Any:
+        """Wrap the handler of a call."""
+        handler = continuation(details)
+        if handler is None:
+            return None
+        if handler.unary_unary:
+            return grpc.unary_unary_rpc_method_handler(
+                _guarded(handler.unary_unary, details.method),
+                handler.request_deserializer,
+                handler.response_serializer,
+            )
+        if handler.unary_stream:
+            return grpc.unary_stream_rpc_method_handler(
+                _guarded_stream(handler.unary_stream, details.method),
+                handler.request_deserializer,
+                handler.response_serializer,
+            )
+        return handler
+
+
+def build_server(
+    address: str, services: Sequence[Service], *, calls: int, streams: int
+) -> tuple[grpc.Server, health.HealthServicer]:
+    """Return a server bound to an address, not started yet."""
+    _check_address(address)
+    pool = ThreadPoolExecutor(calls + streams, thread_name_prefix="grpc")
+    server = grpc.server(
+        pool,
+        interceptors=[ErrorInterceptor()],
+        maximum_concurrent_rpcs=(calls + streams) * 4,
+        options=[
+            ("grpc.so_reuseport", 0),  # otherwise two servers share a port in silence
+            ("grpc.max_receive_message_length", _MAX_MESSAGE),
+            ("grpc.max_send_message_length", _MAX_MESSAGE),
+            ("grpc.max_metadata_size", 16 << 10),
+            ("grpc.max_concurrent_streams", 256),
+            ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+        ],
+    )
+    for _, add in services:
+        add(server)
+    # The stored health service answers from its own thread, so a full pool still reports health.
+    states = health.HealthServicer(
+        experimental_non_blocking=True,
+        experimental_thread_pool=ThreadPoolExecutor(2, thread_name_prefix="health"),
+    )
+    health_pb2_grpc.add_HealthServicer_to_server(states, server)
+    named = [name for name, _ in services]
+    reflection.enable_server_reflection(
+        [*named, health.SERVICE_NAME, reflection.SERVICE_NAME], server
+    )
+    _bind(server, address)
+    for name in ("", *named):
+        states.set(name, health_pb2.HealthCheckResponse.SERVING)
+    return server, states
+
+
+def stop_requested(*, on_stdin_eof: bool) -> threading.Event:
+    """Return an event that SIGTERM, SIGINT or, where asked for, the end of standard input sets."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    if on_stdin_eof:
+        # Whoever started this process holds the other end: when it dies, so do we.
+        def wait_for_eof() -> None:
+            while sys.stdin.buffer.read(4096):
+                pass
+            stop.set()
+
+        threading.Thread(target=wait_for_eof, name="stdin", daemon=True).start()
+    return stop
+
+
+def _check_address(address: str) -> None:
+    if address.startswith(("unix:", "unix-abstract:")) or address.startswith(_LOOPBACK):
+        return
+    raise UnusableSettings(
+        f"Refusing to listen on {address}: beyond this machine, calls need encryption and"
+        " authentication, which are not set up. Use a unix: socket or a loopback address."
+    )
+
+
+def _bind(server: grpc.Server, address: str) -> None:
+    if address.startswith("unix:"):
+        path = unquote(address.removeprefix("unix:").removeprefix("//"))
+        _remove_stale(path)
+        mask = os.umask(0o177)  # the socket is its owner's alone
+        try:
+            bound = server.add_insecure_port(address)
+        except RuntimeError:
+            bound = 0
+        finally:
+            os.umask(mask)
+    else:
+        try:
+            bound = server.add_insecure_port(address)
+        except RuntimeError:
+            bound = 0
+    if not bound:
+        raise UnusableSettings(
+            f"Cannot listen on {address}; is another server there already, or is the path too long?"
+        )
+
+
+def _remove_stale(path: str) -> None:
+    """Remove the socket of a process that is gone; refuse when somebody listens on it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+            return
+        except OSError:
+            return
+    raise UnusableSettings(f"Another server listens on {path} already.")
+
+
+def _guarded(behaviour: Callable[..., Any], method: str) -> Callable[..., Any]:
+    def call(request: Any, context: grpc.ServicerContext) -> Any:
+        try:
+            return behaviour(request, context)
+        except Exception as error:  # noqa: BLE001 - the one place where every error ends
+            _abort(context, error, method)
+
+    return call
+
+
+def _guarded_stream(behaviour: Callable[..., Any], method: str) -> Callable[..., Any]:
+    def call(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+        try:
+            yield from behaviour(request, context)
+        except Exception as error:  # noqa: BLE001 - the one place where every error ends
+            _abort(context, error, method)
+
+    return call
+
+
+def _abort(context: grpc.ServicerContext, error: Exception, method: str) -> NoReturn:
+    status = _status(error, method)
+    context.abort_with_status(rpc_status.to_status(status))
+    raise AssertionError("abort_with_status raises")
+
+
+def _status(error: Exception, method: str) -> status_pb2.Status:
+    if isinstance(error, CallerError):
+        return _rich(error.code, str(error), error.reason, error.details)
+    if isinstance(error, OperationalError) or (
+        isinstance(error, DBAPIError) and error.connection_invalidated
+    ):
+        log.error("%s: the database does not answer", method, exc_info=error)
+        return _rich(
+            grpc.StatusCode.UNAVAILABLE,
+            "The database does not answer right now; try again.",
+            "DATABASE_UNAVAILABLE",
+            {},
+        )
+    reference = uuid.uuid4().hex[:12]
+    log.error("%s failed, reference %s", method, reference, exc_info=error)
+    return _rich(
+        grpc.StatusCode.INTERNAL,
+        f"Something went wrong inside the server; its log has the details under {reference}.",
+        "INTERNAL",
+        {"reference": reference},
+    )
+
+
+def _rich(
+    code: grpc.StatusCode, message: str, reason: str, details: dict[str, str]
+) -> status_pb2.Status:
+    info = error_details_pb2.ErrorInfo(reason=reason, domain=ERROR_DOMAIN, metadata=details)
+    packed = any_pb2.Any()
+    packed.Pack(info)
+    return status_pb2.Status(code=code_pb2.Code.Value(code.name), message=message, details=[packed])

@@ -1,0 +1,1 @@
+"""The wire contract, generated from proto/mediaplane/v1 by tools/generate_proto.py."""

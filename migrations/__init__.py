@@ -1,0 +1,1 @@
+"""The database schema's history, up and down, on SQLite and PostgreSQL."""

@@ -1,0 +1,79 @@
+"""Every command explains itself, and quickly."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from mediaplane.cli.app import app
+
+
+def _commands(group: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, (*words, name))
+        else:
+            yield (*words, name)
+
+
+COMMANDS = sorted(_commands(get_command(app)))
+LISTINGS = [words for words in COMMANDS if words[-1] in {"list", "files"}]
+
+
+def _help(words: tuple[str, ...]) -> str:
+    result = CliRunner().invoke(app, [*words, "--help"], terminal_width=200)
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_the_commands_are_the_documented_ones() -> None:
+    assert {" ".join(words) for words in COMMANDS} == {
+        "up", "scan", "hash", "control-plane", "data-plane",
+        "library add", "library list", "library show",
+        "file list", "asset list", "duplicates list", "duplicates files",
+        "job list", "job show", "job watch", "job cancel", "job retry",
+        "worker list", "db upgrade", "db status", "db grant",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_help_has_an_example_of_its_own_command(words: tuple[str, ...]) -> None:
+    examples = _help(words).partition("Example")[2]
+    assert f"mediaplane {' '.join(words)}" in examples
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_takes_the_state_directory(words: tuple[str, ...]) -> None:
+    assert "--state" in _help(words)
+
+
+@pytest.mark.parametrize("words", LISTINGS, ids=" ".join)
+def test_every_listing_has_json_and_limit(words: tuple[str, ...]) -> None:
+    text = _help(words)
+    assert "--json" in text
+    assert "--limit" in text
+
+
+def test_help_loads_neither_grpc_nor_the_database() -> None:
+    program = (
+        "import sys; from mediaplane.cli.app import app; app(['--help'], standalone_mode=False);"
+        "print(sorted({'grpc', 'sqlalchemy', 'alembic', 'google', 'rich'} & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_command_that_does_not_exist_is_a_usage_error() -> None:
+    assert CliRunner().invoke(app, ["nonsense"]).exit_code == 2
+
+
+def test_a_state_that_does_not_exist_is_a_usage_error() -> None:
+    result = CliRunner().invoke(app, ["job", "list", "--only", "finished"])
+    assert result.exit_code == 2
+    assert "pending, running" in result.output

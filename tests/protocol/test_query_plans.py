@@ -1,0 +1,92 @@
+"""The claim stays cheap: with a long history both databases still find work by index."""
+
+from typing import Any
+
+from sqlalchemy import Connection, event, text
+
+from mediaplane.protocol import gate
+from mediaplane.protocol.lifecycle import Lease, Machine, Step
+from mediaplane.protocol.machines import JOBS, MACHINES
+from mediaplane.protocol.values import Plane
+from mediaplane.protocol.write_paths import APPEND_EVENT
+from tests.support.databases import Databases
+
+FINISHED, PENDING = 100_000, 1_000
+
+NUMBERS = {
+    "sqlite": "WITH RECURSIVE numbers(n) AS"
+    " (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :last)",
+    "postgresql": "WITH numbers(n) AS (SELECT generate_series(1, :last))",
+}
+# What a runner asks for.
+BY_KIND = "kind = 'delete'"
+
+
+def fill(conn: Connection) -> None:
+    for status, last in (("completed", FINISHED), ("pending", PENDING)):
+        conn.execute(
+            text(
+                "INSERT INTO jobs (kind, status, priority, created_at, updated_at) "
+                f"{NUMBERS[conn.dialect.name]} SELECT 'delete', '{status}', n % 7, n, n FROM numbers"
+            ),
+            {"last": last},
+        )
+
+
+def plan(database: Databases, machine: Machine, step: Step, where: str = "true") -> str:
+    """How the database carries out the very statement that the gate sends."""
+    sent: list[tuple[str, Any]] = []
+
+    def note(_conn: Any, _cursor: Any, sql: str, parameters: Any, *_rest: Any) -> None:
+        sent.append((sql, parameters))
+
+    engine = database.data.engine
+    with database.data.write(step.path, APPEND_EVENT) as conn:
+        event.listen(engine, "before_cursor_execute", note)
+        if step.lease is Lease.TAKE:
+            gate.claim(conn, machine, step.name, "worker", 60, 10, where)
+        else:
+            gate.take_all(conn, machine, step.name, where)
+        event.remove(engine, "before_cursor_execute", note)
+        sql, parameters = next(pair for pair in sent if pair[0].startswith("UPDATE"))
+        explain = "EXPLAIN QUERY PLAN" if database.data.dialect == "sqlite" else "EXPLAIN"
+        lines = conn.exec_driver_sql(f"{explain} {sql}", parameters).all()
+        return "\n".join(str(line[-1]) for line in lines)
+
+
+def test_a_claim_among_a_hundred_thousand_finished_jobs_uses_its_index(
+    database: Databases,
+) -> None:
+    with database.control.write() as conn:
+        fill(conn)
+    with database.control.write() as conn:
+        conn.execute(text("ANALYZE jobs"))
+    found = plan(database, JOBS, JOBS.step("claim"), BY_KIND)
+    assert "ix_jobs_claim" in found
+    # The order comes from the index: nothing is sorted, no other row of the table is looked at.
+    assert "Sort" not in found
+    assert "TEMP B-TREE" not in found
+    assert "Seq Scan" not in found
+    assert "SCAN jobs" not in found.replace("SCAN jobs USING INDEX", "")
+
+
+def test_every_claim_and_every_recovery_has_an_index_that_serves_it(database: Databases) -> None:
+    if database.data.dialect == "postgresql":
+        with database.control.write() as conn:
+            # Empty tables are read whole unless that is ruled out.
+            name = conn.execute(text("SELECT current_database()")).scalar()
+            conn.execute(text(f"ALTER DATABASE {name} SET enable_seqscan = off"))
+    steps = [
+        (machine, step)
+        for machine in MACHINES
+        for step in machine.steps
+        if step.plane is Plane.DATA and step.lease in (Lease.TAKE, Lease.REAP)
+    ]
+    plans = {
+        f"{machine.name}.{step.name}": plan(
+            database, machine, step, BY_KIND if machine is JOBS and step.name == "claim" else "true"
+        )
+        for machine, step in steps
+    }
+    unserved = {name: found for name, found in plans.items() if "ix_" not in found}
+    assert unserved == {}

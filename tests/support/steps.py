@@ -1,0 +1,123 @@
+"""Rows in every circumstance a step can meet, and one way to take any step."""
+
+from typing import Any
+
+from sqlalchemy import Connection
+
+from mediaplane.protocol import gate
+from mediaplane.protocol.lifecycle import Lease, Machine, Step
+from tests.support.rows import FAR_AHEAD, LONG_AGO, Rows
+
+WORKER = "worker-1"
+OTHER_WORKER = "worker-2"
+EPOCH = 3
+LEASE_SECONDS = 60
+
+HELD = {"worker_id": WORKER, "lease_epoch": EPOCH, "lease_expires_at": FAR_AHEAD}
+EXPIRED = {"worker_id": OTHER_WORKER, "lease_epoch": EPOCH, "lease_expires_at": LONG_AGO}
+
+Circumstances = list[dict[str, Any]]
+
+# For each step with a due time or a condition: when it is legal, and when it is not.
+CONDITIONS: dict[str, tuple[Circumstances, Circumstances]] = {
+    "jobs.delay": (
+        [{"attempts": 4}],
+        [{"retry_after": LONG_AGO}, {"attempts": 5}],
+    ),
+    "jobs.requeue": (
+        [{"retry_after": LONG_AGO, "attempts": 4}],
+        [
+            {"retry_after": FAR_AHEAD},
+            {"retry_after": None},
+            {"retry_after": LONG_AGO, "attempts": 5},
+            {"retry_after": LONG_AGO, "cancel_requested_at": LONG_AGO},
+        ],
+    ),
+    "jobs.exhaust": ([{"attempts": 5}, {"attempts": 6}], [{"attempts": 4}]),
+    "jobs.drop_cancelled": ([{"cancel_requested_at": LONG_AGO}], [{"cancel_requested_at": None}]),
+    "job_items.claim": (
+        [{"job_status": "running"}],
+        [
+            {"job_status": status}
+            for status in ("pending", "retryable", "cancelled", "completed", "failed", "skipped")
+        ],
+    ),
+    "thumbnails.requeue": (
+        [{"retry_after": LONG_AGO}],
+        [{"retry_after": FAR_AHEAD}, {"retry_after": None}],
+    ),
+    "thumbnail_cleanup_jobs.claim": (
+        [
+            {"execute_after": LONG_AGO},
+            {"thumbnail_status": "ready"},
+            {"thumbnail_status": "failed"},
+        ],
+        [
+            {"execute_after": FAR_AHEAD},
+            {"thumbnail_status": "pending"},
+            {"thumbnail_status": "running"},
+        ],
+    ),
+    "wal_maintenance_jobs.claim": (
+        [{"execute_after": LONG_AGO}, {"retry_after": LONG_AGO}],
+        [{"execute_after": FAR_AHEAD}, {"retry_after": FAR_AHEAD}],
+    ),
+    **{
+        f"assets.{step}_{stage}": ([{"retry_count": 5}], [{"retry_count": 6}])
+        for step in ("recover", "reap")
+        for stage in ("extract", "analyze")
+    },
+    **{
+        f"assets.poison_{stage}": ([{"retry_count": 6}], [{"retry_count": 5}])
+        for stage in ("extract", "analyze")
+    },
+}
+
+
+def favourable(machine: Machine, step: Step) -> dict[str, Any]:
+    """The columns with which a step is legal, as far as it does not depend on the status."""
+    lease: dict[str, Any] = {"lease_epoch": EPOCH}
+    if step.lease in (Lease.KEEP, Lease.DROP):
+        lease = HELD
+    elif step.lease is Lease.REAP:
+        lease = EXPIRED
+    legal, _illegal = CONDITIONS.get(f"{machine.name}.{step.name}", ([{}], []))
+    return lease | legal[0]
+
+
+def add_row(rows: Rows, machine: Machine, **columns: Any) -> int:
+    """Insert a row of a machine, in surroundings that two words beside the columns describe."""
+    job_status = columns.pop("job_status", None)
+    if job_status:
+        columns["job_id"] = rows.add("jobs", status=job_status)
+    thumbnail_status = columns.pop("thumbnail_status", None)
+    row_id: int = rows.add(machine.name, **columns)
+    if thumbnail_status:
+        group = rows.get(machine.name, row_id)["group_key"]
+        rows.add("thumbnails", group_key=group, status=thumbnail_status)
+    return row_id
+
+
+def attempt(
+    conn: Connection,
+    machine: Machine,
+    step: Step,
+    row_id: int,
+    lessee: gate.Lessee | None = None,
+    **values: Any,
+) -> bool:
+    """Take a step of one row in the way its lease asks for; tell whether it was taken."""
+    match step.lease:
+        case Lease.TAKE:
+            claimed = gate.claim(
+                conn, machine, step.name, WORKER, LEASE_SECONDS, 1, "id = :id", {"id": row_id}
+            )
+            return [row["id"] for row in claimed] == [row_id]
+        case Lease.KEEP:
+            lessee = lessee or gate.Lessee(row_id, WORKER, EPOCH)
+            return gate.take(conn, machine, step.name, row_id, lessee, LEASE_SECONDS, **values)
+        case Lease.DROP:
+            lessee = lessee or gate.Lessee(row_id, WORKER, EPOCH)
+            return gate.take(conn, machine, step.name, row_id, lessee, **values)
+        case Lease.ABSENT | Lease.REAP:
+            return gate.take(conn, machine, step.name, row_id, **values)
