@@ -20,10 +20,10 @@ from data_plane.executor import (
 from data_plane.media_types import media_type
 from mediaplane.protocol import gate, kinds
 from mediaplane.protocol import write_paths as paths
-from mediaplane.protocol.clock import now_ms
-from mediaplane.protocol.database import Database
+from mediaplane.protocol.clock import NOW_SQL, now_ms
+from mediaplane.protocol.database import Database, execute_many
 from mediaplane.protocol.duplicates import summarise
-from mediaplane.protocol.tables import library_files, scan_sessions
+from mediaplane.protocol.tables import scan_sessions
 from mediaplane.protocol.values import HashAlgorithm, JobKind, ScanChange, ScanSessionStatus
 
 _KNOWN_PAGE = 10_000
@@ -157,45 +157,24 @@ def hash_task(database: Database, item: RowMapping) -> HashTask:
 
 def record_hashes(conn: Connection, result: HashResult) -> None:
     """Write the hashes of a shard, and count the duplicate groups that they change."""
-    file = library_files.c
+    now = NOW_SQL[conn.dialect.name]
     # A result belongs to the state of the file that was read; a newer scan wins.
-    as_read = (
-        (file.id == bindparam("b_id"))
-        & (file.size_bytes == bindparam("b_size"))
-        & (file.mtime_ns == bindparam("b_mtime"))
-        & file.needs_hash
+    as_read = "WHERE id = ? AND size_bytes = ? AND mtime_ns = ? AND needs_hash"
+    execute_many(
+        conn,
+        "UPDATE library_files SET needs_hash = false, hash_algorithm = ?, content_hash = ?,"
+        f" error_code = NULL, error_message = NULL, updated_at = {now} {as_read}",
+        [
+            (file.algorithm, digest, file.file_id, file.size_bytes, file.mtime_ns)
+            for file, digest in result.hashed
+        ],
     )
-    if result.hashed:
-        conn.execute(
-            update(library_files)
-            .where(as_read)
-            .values(
-                needs_hash=False,
-                hash_algorithm=bindparam("b_algorithm"),
-                content_hash=bindparam("b_hash"),
-                error_code=None,
-                error_message=None,
-                updated_at=now_ms(),
-            ),
-            [
-                {"b_id": f.file_id, "b_size": f.size_bytes, "b_mtime": f.mtime_ns,
-                 "b_algorithm": f.algorithm, "b_hash": digest}
-                for f, digest in result.hashed
-            ],
-        )  # fmt: skip
-    if result.unhashed:
-        conn.execute(
-            update(library_files)
-            .where(as_read)
-            .values(
-                error_code=bindparam("b_code"),
-                error_message=bindparam("b_message"),
-                updated_at=now_ms(),
-            ),
-            [
-                {"b_id": f.file_id, "b_size": f.size_bytes, "b_mtime": f.mtime_ns,
-                 "b_code": code, "b_message": message}
-                for f, code, message in result.unhashed
-            ],
-        )  # fmt: skip
-    summarise(conn, [(f.algorithm, digest) for f, digest in result.hashed])
+    execute_many(
+        conn,
+        f"UPDATE library_files SET error_code = ?, error_message = ?, updated_at = {now} {as_read}",
+        [
+            (code, message, file.file_id, file.size_bytes, file.mtime_ns)
+            for file, code, message in result.unhashed
+        ],
+    )
+    summarise(conn, [(file.algorithm, digest) for file, digest in result.hashed])

@@ -187,7 +187,7 @@ def _status(error: Exception, method: str) -> status_pb2.Status:
     ):
         log.error("%s: the database does not answer", method, exc_info=error)
         return _rich(
-            grpc.StatusCode.UNAVAILABLE,
+            "UNAVAILABLE",
             "The database does not answer right now; try again.",
             "DATABASE_UNAVAILABLE",
             {},
@@ -195,17 +195,15 @@ def _status(error: Exception, method: str) -> status_pb2.Status:
     reference = uuid.uuid4().hex[:12]
     log.error("%s failed, reference %s", method, reference, exc_info=error)
     return _rich(
-        grpc.StatusCode.INTERNAL,
+        "INTERNAL",
         f"Something went wrong inside the server; its log has the details under {reference}.",
         "INTERNAL",
         {"reference": reference},
     )
 
 
-def _rich(
-    code: grpc.StatusCode, message: str, reason: str, details: dict[str, str]
-) -> status_pb2.Status:
+def _rich(code: str, message: str, reason: str, details: dict[str, str]) -> status_pb2.Status:
     info = error_details_pb2.ErrorInfo(reason=reason, domain=ERROR_DOMAIN, metadata=details)
     packed = any_pb2.Any()
     packed.Pack(info)
-    return status_pb2.Status(code=code_pb2.Code.Value(code.name), message=message, details=[packed])
+    return status_pb2.Status(code=code_pb2.Code.Value(code), message=message, details=[packed])

@@ -104,6 +104,21 @@ class LibraryService(LibraryServiceServicer):
             next_page_token=paging.encode_path(tail["rel_path"]) if tail else "",
         )
 
+    def ListScanErrors(
+        self, request: pb.ListScanErrorsRequest, context: grpc.ServicerContext
+    ) -> pb.ListScanErrorsResponse:
+        limit, after = paging.size(request.page_size), paging.decode_id(request.page_token)
+        with self._database.read() as conn:
+            library = rules.get(conn, names.library_slug(request.parent))
+            rows = libraries.scan_errors_page(
+                conn, library["slug"], limit=limit + 1, after_id=after
+            )
+        page, tail = paging.split(rows, limit)
+        return pb.ListScanErrorsResponse(
+            scan_errors=[wire.scan_error(row) for row in page],
+            next_page_token=str(tail["id"]) if tail else "",
+        )
+
 
 class AssetService(AssetServiceServicer):
     """The pictures and videos of the libraries."""

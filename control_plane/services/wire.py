@@ -140,6 +140,16 @@ def scan_session(row: RowMapping) -> library_pb.ScanSession:
     )
 
 
+def scan_error(row: RowMapping) -> library_pb.ScanError:
+    """Return a name that a scan could not look at."""
+    return library_pb.ScanError(
+        rel_path=row["rel_path"],
+        rel_path_display=display(row["rel_path"]),
+        error_code=row["error_code"],
+        error_message=row["error_message"],
+    )
+
+
 def file(row: RowMapping) -> library_pb.File:
     """Return a file."""
     hashed = row["content_hash"] is not None

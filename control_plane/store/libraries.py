@@ -78,6 +78,17 @@ def last_scans(conn: Connection, slugs: Sequence[str]) -> dict[str, RowMapping]:
     return {row["library_id"]: row for row in rows}
 
 
+def scan_errors_page(conn: Connection, slug: str, *, limit: int, after_id: int) -> list[RowMapping]:
+    """Return what the last good scan of a library could not look at."""
+    query = prepared(
+        conn,
+        "SELECT * FROM scan_errors WHERE id > :after AND session_id ="
+        " (SELECT id FROM scan_sessions WHERE library_id = :slug AND status = 'succeeded'"
+        " ORDER BY id DESC LIMIT 1) ORDER BY id LIMIT :limit",
+    )
+    return list(conn.execute(query, {"slug": slug, "after": after_id, "limit": limit}).mappings())
+
+
 def settle_scan_status(conn: Connection) -> None:
     """Let `scan_status` say what the active scan job does, and `idle` where there is none."""
     conn.execute(

@@ -11,7 +11,7 @@ from sqlalchemy.sql.elements import TextClause
 
 from mediaplane.protocol import tables
 from mediaplane.protocol.clock import NOW_SQL
-from mediaplane.protocol.database import plane_of
+from mediaplane.protocol.database import execute_many, plane_of
 from mediaplane.protocol.lifecycle import OWNER, Lease, Machine, Step, WritePath
 from mediaplane.protocol.values import EventType, WorkerState
 
@@ -133,7 +133,7 @@ def add_many(
     names = ", ".join(columns)
     if conn.dialect.name == "sqlite":
         marks = ", ".join("?" * len(columns))
-        conn.exec_driver_sql(f"INSERT INTO {path.table} ({names}) VALUES ({marks})", list(rows))
+        execute_many(conn, f"INSERT INTO {path.table} ({names}) VALUES ({marks})", rows)
         return
     cursor = conn.connection.cursor()
     with cursor.copy(f"COPY {path.table} ({names}) FROM STDIN") as copy:

@@ -214,3 +214,33 @@ class ListFilesResponse(_message.Message):
     files: _containers.RepeatedCompositeFieldContainer[File]
     next_page_token: str
     def __init__(self, files: _Optional[_Iterable[_Union[File, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class ScanError(_message.Message):
+    __slots__ = ("rel_path", "rel_path_display", "error_code", "error_message")
+    REL_PATH_FIELD_NUMBER: _ClassVar[int]
+    REL_PATH_DISPLAY_FIELD_NUMBER: _ClassVar[int]
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    rel_path: bytes
+    rel_path_display: str
+    error_code: str
+    error_message: str
+    def __init__(self, rel_path: _Optional[bytes] = ..., rel_path_display: _Optional[str] = ..., error_code: _Optional[str] = ..., error_message: _Optional[str] = ...) -> None: ...
+
+class ListScanErrorsRequest(_message.Message):
+    __slots__ = ("parent", "page_size", "page_token")
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    parent: str
+    page_size: int
+    page_token: str
+    def __init__(self, parent: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListScanErrorsResponse(_message.Message):
+    __slots__ = ("scan_errors", "next_page_token")
+    SCAN_ERRORS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    scan_errors: _containers.RepeatedCompositeFieldContainer[ScanError]
+    next_page_token: str
+    def __init__(self, scan_errors: _Optional[_Iterable[_Union[ScanError, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...

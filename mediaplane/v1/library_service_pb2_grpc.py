@@ -71,6 +71,11 @@ class LibraryServiceStub:
                 request_serializer=mediaplane_dot_v1_dot_library__service__pb2.ListFilesRequest.SerializeToString,
                 response_deserializer=mediaplane_dot_v1_dot_library__service__pb2.ListFilesResponse.FromString,
                 _registered_method=True)
+        self.ListScanErrors = channel.unary_unary(
+                '/mediaplane.v1.LibraryService/ListScanErrors',
+                request_serializer=mediaplane_dot_v1_dot_library__service__pb2.ListScanErrorsRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_library__service__pb2.ListScanErrorsResponse.FromString,
+                _registered_method=True)
 
 
 class LibraryServiceServicer:
@@ -132,6 +137,14 @@ class LibraryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListScanErrors(self, request, context):
+        """Lists what the last good scan of a library could not look at, such as folders without
+        permission, in the order it came upon them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_LibraryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -169,6 +182,11 @@ def add_LibraryServiceServicer_to_server(servicer, server):
                     servicer.ListFiles,
                     request_deserializer=mediaplane_dot_v1_dot_library__service__pb2.ListFilesRequest.FromString,
                     response_serializer=mediaplane_dot_v1_dot_library__service__pb2.ListFilesResponse.SerializeToString,
+            ),
+            'ListScanErrors': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListScanErrors,
+                    request_deserializer=mediaplane_dot_v1_dot_library__service__pb2.ListScanErrorsRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_library__service__pb2.ListScanErrorsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -361,6 +379,33 @@ class LibraryService:
             '/mediaplane.v1.LibraryService/ListFiles',
             mediaplane_dot_v1_dot_library__service__pb2.ListFilesRequest.SerializeToString,
             mediaplane_dot_v1_dot_library__service__pb2.ListFilesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListScanErrors(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mediaplane.v1.LibraryService/ListScanErrors',
+            mediaplane_dot_v1_dot_library__service__pb2.ListScanErrorsRequest.SerializeToString,
+            mediaplane_dot_v1_dot_library__service__pb2.ListScanErrorsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -41,6 +41,10 @@ class LibraryServiceStub:
     """
     ListFiles: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.ListFilesRequest, _library_service_pb2.ListFilesResponse]
     """Lists the files of a library by path, in byte order."""
+    ListScanErrors: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.ListScanErrorsRequest, _library_service_pb2.ListScanErrorsResponse]
+    """Lists what the last good scan of a library could not look at, such as folders without
+    permission, in the order it came upon them.
+    """
 
 class LibraryServiceServicer(metaclass=_abc_1.ABCMeta):
     """Control plane. Keeps the libraries, starts scans and hashing of them, and lists their files."""
@@ -110,5 +114,15 @@ class LibraryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _grpc.ServicerContext,
     ) -> _library_service_pb2.ListFilesResponse:
         """Lists the files of a library by path, in byte order."""
+
+    @_abc_1.abstractmethod
+    def ListScanErrors(
+        self,
+        request: _library_service_pb2.ListScanErrorsRequest,
+        context: _grpc.ServicerContext,
+    ) -> _library_service_pb2.ListScanErrorsResponse:
+        """Lists what the last good scan of a library could not look at, such as folders without
+        permission, in the order it came upon them.
+        """
 
 def add_LibraryServiceServicer_to_server(servicer: LibraryServiceServicer, server: _grpc.Server) -> None: ...

@@ -44,7 +44,7 @@ def test_a_killed_upgrade_of_a_legacy_database_is_finished_by_the_next(
     unkilled = databases.copy(legacy)
     changes = upgrades.changes(unkilled)
     expected = state_of(unkilled)
-    points = points_to_kill_at(changes, stride=8)
+    points = points_to_kill_at(changes, stride=16)
     assert len(points) > 10
     for point in points:
         url = databases.copy(legacy)

@@ -226,9 +226,9 @@ def test_a_caller_writes_the_columns_of_the_step_and_none_that_the_gate_decides(
                 free = step.writes - MANAGED - {*step.increments, *step.sets}
                 for column in set(machine.table.columns.keys()) - free:
                     with pytest.raises(GateRefused, match="may not write"):
-                        attempt(conn, machine, step, ids[step.name], **{column: 1})
+                        attempt(conn, machine, step, ids[step.name], values={column: 1})
                 values = {column: sample(machine, column) for column in free}
-                assert attempt(conn, machine, step, ids[step.name], **values)
+                assert attempt(conn, machine, step, ids[step.name], values=values)
                 row = Rows(conn).get(machine.name, ids[step.name])
                 assert {column: row[column] for column in free} == values
 

@@ -43,7 +43,7 @@ def test_all_leases_of_a_worker_are_extended_in_one_statement(
         mine = [rows.add(machine.name, **HELD, status=at_work) for _ in range(50)]
         lost = rows.add(machine.name, **HELD | {"worker_id": OTHER_WORKER}, status=at_work)
         superseded = rows.add(machine.name, **HELD | {"lease_epoch": EPOCH + 1}, status=at_work)
-        ended = rows.add(machine.name, **HELD, status=machine.statuses.FAILED)
+        ended = rows.add(machine.name, **HELD, status="failed")
     leases = dict.fromkeys([*mine, lost, superseded, ended, 999_999], EPOCH)
     with statements(database.data) as sent, database.data.write(*WRITE_PATHS) as conn:
         kept = gate.heartbeat(conn, machine, WORKER, leases, 60)

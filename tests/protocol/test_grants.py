@@ -1,4 +1,4 @@
-"""Setting up PostgreSQL's rights: repeatable, at once in many databases, and clear when it fails."""
+"""Setting up PostgreSQL's rights: repeatable, safe beside others, and clear when it fails."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

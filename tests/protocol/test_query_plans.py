@@ -27,7 +27,8 @@ def fill(conn: Connection) -> None:
         conn.execute(
             text(
                 "INSERT INTO jobs (kind, status, priority, created_at, updated_at) "
-                f"{NUMBERS[conn.dialect.name]} SELECT 'delete', '{status}', n % 7, n, n FROM numbers"
+                f"{NUMBERS[conn.dialect.name]}"
+                f" SELECT 'delete', '{status}', n % 7, n, n FROM numbers"
             ),
             {"last": last},
         )

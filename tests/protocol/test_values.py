@@ -112,9 +112,11 @@ def test_the_database_admits_every_legal_value_and_refuses_any_other(database: D
         rows = Rows(conn)
         for name, values_of_column in COLUMNS.items():
             table, column = name.split(".")
-            key, row_key = rows.of(table)
+            # An algorithm goes with a digest only.
+            hashed = {"hash_algorithm": "blake3", "content_hash": bytes(32)}
+            row_key = rows.add(table, **hashed if table == "library_files" else {})
+            key = next(iter(metadata.tables[table].primary_key.columns)).name
             update = text(f"UPDATE {table} SET {column} = :value WHERE {key} = :key")
-            rows.make_hash_whole(table, row_key)
             legal = SETS[values_of_column]
             for value in [*legal, "nonsense", "", *(value.upper() for value in legal)]:
                 try:

@@ -3,7 +3,7 @@
 from itertools import count
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, select
 
 from mediaplane.protocol.clock import now_ms
 from mediaplane.protocol.tables import metadata
@@ -23,8 +23,9 @@ class Rows:
     def add(self, table: str, **columns: Any) -> Any:
         """Insert a row with what it needs to be legal, and return its key."""
         number = next(_serial)
-        needed = getattr(self, f"_{table}", lambda _number, _given: {})(number, columns)
+        needed: dict[str, Any] = getattr(self, f"_{table}")(number, columns)
         inserted = self.conn.execute(insert(metadata.tables[table]), needed | columns)
+        assert inserted.inserted_primary_key
         return inserted.inserted_primary_key[0]
 
     def get(self, table: str, row_id: int) -> dict[str, Any]:
@@ -33,23 +34,9 @@ class Rows:
         )
         return dict(found.mappings().one())
 
-    def set(self, table: str, row_id: int, **columns: Any) -> None:
-        target = metadata.tables[table]
-        self.conn.execute(update(target).where(target.c.id == row_id).values(columns))
-
     def now(self) -> int:
         """The database's clock."""
         return int(self.conn.execute(select(now_ms())).scalar_one())
-
-    def of(self, table: str) -> tuple[str, Any]:
-        """Insert a row; return the name of its key and the key."""
-        key = next(iter(metadata.tables[table].primary_key.columns)).name
-        return key, self.add(table)
-
-    def make_hash_whole(self, table: str, row_id: Any) -> None:
-        """Give a file a digest, so that its algorithm may be set."""
-        if table == "library_files":
-            self.set(table, row_id, hash_algorithm="blake3", content_hash=bytes(32))
 
     def _libraries(self, number: int, _given: dict[str, Any]) -> dict[str, Any]:
         return {"slug": f"l-{number}", "name": f"library {number}", "absolute_path": b"/nowhere"}

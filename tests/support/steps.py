@@ -104,9 +104,10 @@ def attempt(
     step: Step,
     row_id: int,
     lessee: gate.Lessee | None = None,
-    **values: Any,
+    values: dict[str, Any] | None = None,
 ) -> bool:
     """Take a step of one row in the way its lease asks for; tell whether it was taken."""
+    given = values or {}
     match step.lease:
         case Lease.TAKE:
             claimed = gate.claim(
@@ -115,9 +116,9 @@ def attempt(
             return [row["id"] for row in claimed] == [row_id]
         case Lease.KEEP:
             lessee = lessee or gate.Lessee(row_id, WORKER, EPOCH)
-            return gate.take(conn, machine, step.name, row_id, lessee, LEASE_SECONDS, **values)
+            return gate.take(conn, machine, step.name, row_id, lessee, LEASE_SECONDS, **given)
         case Lease.DROP:
             lessee = lessee or gate.Lessee(row_id, WORKER, EPOCH)
-            return gate.take(conn, machine, step.name, row_id, lessee, **values)
+            return gate.take(conn, machine, step.name, row_id, lessee, **given)
         case Lease.ABSENT | Lease.REAP:
-            return gate.take(conn, machine, step.name, row_id, **values)
+            return gate.take(conn, machine, step.name, row_id, **given)

@@ -1,0 +1,150 @@
+"""The promise: the exact duplicates of a folder, and a folder that is as it was."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support import tree
+from tests.support.commands import Commands
+
+FILES = 20_000
+
+
+@pytest.fixture(scope="session")
+def large_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("library") / "large tree"
+    root.mkdir()
+    tree.generate(root, FILES)
+    return root
+
+
+def test_up_finds_exactly_the_groups_of_an_independent_tool(
+    commands: Commands, large_tree: Path
+) -> None:
+    if shutil.which("jdupes") is None:
+        pytest.skip("jdupes is not installed: apt-get install jdupes")
+    before = tree.snapshot(large_tree)
+    summary = commands.json("up", large_tree, "--once")
+    assert tree.snapshot(large_tree) == before, "the library was changed"
+    found = commands.groups({"large-tree": large_tree})
+    expected = tree.brute_force(large_tree)
+    assert found == expected
+    # jdupes 1.21 errs where one file has three names, so those groups are left to brute force.
+    links = {
+        tree.inode(os.path.join(folder, name)): os.lstat(os.path.join(folder, name)).st_nlink
+        for folder, _, names in os.walk(os.fsencode(large_tree))
+        for name in names
+    }
+    peer = {group for group in tree.jdupes(large_tree) if all(links[i] < 3 for i in group)}
+    assert {group for group in found if all(links[i] < 3 for i in group)} == peer
+    assert len(peer) > 500
+    assert summary["groups"] == len(found)
+    assert summary["duplicate_files"] == sum(len(group) - 1 for group in found)
+    regular = [
+        os.lstat(os.path.join(folder, name))
+        for folder, _, names in os.walk(os.fsencode(large_tree))
+        for name in names
+        if os.path.isfile(os.path.join(folder, name))
+        and not os.path.islink(os.path.join(folder, name))
+        and b"closed folder" not in folder
+    ]
+    assert summary["files"] == len(regular) >= FILES * 0.95
+    assert summary["bytes"] == sum(info.st_size for info in regular)
+
+
+def test_unreadable_files_are_reported_one_by_one_and_do_not_fail_the_run(
+    commands: Commands, tmp_path: Path
+) -> None:
+    root = tmp_path / "library"
+    root.mkdir()
+    for name in ("a", "b", "c"):
+        (root / name).write_bytes(b"equal")
+    (root / "b").chmod(0)
+    (root / "closed").mkdir()
+    (root / "closed" / "inside").write_bytes(b"equal")
+    (root / "closed").chmod(0)
+    summary = commands.json("up", root, "--once")
+    assert (summary["groups"], summary["errors"]) == (1, 2)
+    listed = commands.json("file", "list", "library", "--errors")
+    errors = {row["path"]: row["error_code"] for row in [*listed["files"], *listed["scan_errors"]]}
+    assert errors == {"b": "permission_denied", "closed": "permission_denied"}
+
+
+def test_empty_files_are_counted_but_are_no_duplicates(
+    sqlite_commands: Commands, tmp_path: Path
+) -> None:
+    root = tmp_path / "library"
+    root.mkdir()
+    for name in ("a", "b", "c"):
+        (root / name).touch()
+    summary = sqlite_commands.json("up", root, "--once")
+    assert (summary["files"], summary["groups"], summary["errors"]) == (3, 0, 0)
+
+
+def test_a_second_run_sees_only_what_changed(commands: Commands, tmp_path: Path) -> None:
+    root = tmp_path / "library"
+    root.mkdir()
+    for number in range(30):
+        (root / f"{number}.jpg").write_bytes(b"%d" % (number // 2))
+    first = commands.json("up", root, "--once")
+    assert (first["files"], first["groups"]) == (30, 15)
+    again = commands.json("up", root, "--once")
+    assert _results(again) == _results(first)
+    assert _last_scan(commands)["new_files"] == _last_scan(commands)["changed_files"] == 0
+
+    (root / "0.jpg").unlink()
+    (root / "2.jpg").write_bytes(b"another content")
+    (root / "new.jpg").write_bytes(b"another content")
+    last = commands.json("up", root, "--once")
+    assert (last["files"], last["groups"]) == (30, 14)
+    scan = _last_scan(commands)
+    assert (scan["new_files"], scan["changed_files"], scan["missing_files"]) == (1, 1, 1)
+    assert commands.groups({"library": root}) == tree.brute_force(root)
+
+
+def test_one_file_reached_through_two_libraries_is_no_duplicate(
+    commands: Commands, tmp_path: Path
+) -> None:
+    outer = tmp_path / "outer"
+    inner = outer / "inner"
+    inner.mkdir(parents=True)
+    (inner / "a").write_bytes(b"only once on the disk")
+    os.link(inner / "a", outer / "linked")
+    summary = commands.json("up", outer, inner, "--once")
+    assert (summary["files"], summary["groups"]) == (3, 0)
+    (outer / "copy").write_bytes(b"only once on the disk")
+    summary = commands.json("up", outer, inner, "--once")
+    assert (summary["groups"], summary["duplicate_files"]) == (1, 1)
+
+
+def test_a_library_whose_disk_is_gone_keeps_everything_that_is_known(
+    commands: Commands, tmp_path: Path
+) -> None:
+    root = tmp_path / "library"
+    root.mkdir()
+    for name in ("a", "b"):
+        (root / name).write_bytes(b"equal")
+    commands.json("up", root, "--once")
+    root.rename(tmp_path / "away")
+    failed = commands.run("scan", "library", code=1)
+    assert "nothing was changed" in failed.stderr
+    root.mkdir()
+    failed = commands.run("scan", "library", code=1)
+    assert "--accept-new-root" in failed.stderr
+    assert len(commands.json("file", "list", "library")["files"]) == 2
+    assert len(commands.json("duplicates", "list")["groups"]) == 1
+    commands.run("scan", "library", "--accept-new-root")
+    assert commands.json("file", "list", "library")["files"] == []
+    assert commands.json("duplicates", "list")["groups"] == []
+
+
+def _results(summary: dict[str, object]) -> dict[str, object]:
+    names = ("files", "bytes", "groups", "duplicate_files", "reclaimable_bytes", "errors")
+    return {name: summary[name] for name in names}
+
+
+def _last_scan(commands: Commands) -> dict[str, int]:
+    scan: dict[str, int] = commands.json("library", "show", "library")["last_scan"]
+    return scan
