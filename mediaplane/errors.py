@@ -73,6 +73,13 @@ class Overloaded(CallerError):
     reason = "OVERLOADED"
 
 
+class Unavailable(CallerError):
+    """The server cannot go on now; asking again will work."""
+
+    code = "UNAVAILABLE"
+    reason = "UNAVAILABLE"
+
+
 class UnusableDatabase(Exception):
     """The database cannot be used as it is; the message says what to do."""
 

@@ -1,9 +1,12 @@
 """What both gRPC servers have in common: limits, health, reflection, errors and a clean stop."""
 
+import ipaddress
 import logging
 import os
 import signal
 import socket
+import sqlite3
+import stat
 import sys
 import threading
 import uuid
@@ -20,6 +23,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from grpc_status import rpc_status
 from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from mediaplane.errors import CallerError, UnusableSettings
 
@@ -27,7 +31,6 @@ log = logging.getLogger(__name__)
 
 ERROR_DOMAIN = "mediaplane"
 _MAX_MESSAGE = 4 << 20
-_LOOPBACK = ("localhost", "127.", "[::1]", "::1")
 
 Service = tuple[str, Callable[[grpc.Server], None]]  # full name, and what adds it to a server
 
@@ -109,12 +112,22 @@ def stop_requested(*, on_stdin_eof: bool) -> threading.Event:
 
 
 def _check_address(address: str) -> None:
-    if address.startswith(("unix:", "unix-abstract:")) or address.startswith(_LOOPBACK):
+    if address.startswith(("unix:", "unix-abstract:")) or _is_loopback(address):
         return
     raise UnusableSettings(
         f"Refusing to listen on {address}: beyond this machine, calls need encryption and"
         " authentication, which are not set up. Use a unix: socket or a loopback address."
     )
+
+
+def _is_loopback(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal():
+        return False
+    try:
+        return ipaddress.ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _bind(server: grpc.Server, address: str) -> None:
@@ -146,7 +159,9 @@ def _remove_stale(path: str) -> None:
             probe.connect(path)
         except ConnectionRefusedError:
             with suppress(FileNotFoundError):
-                os.unlink(path)
+                # An ordinary file refuses connections too, and is not ours to remove.
+                if stat.S_ISSOCK(os.lstat(path).st_mode):
+                    os.unlink(path)
             return
         except OSError:
             return
@@ -182,9 +197,7 @@ def _abort(context: grpc.ServicerContext, error: Exception, method: str) -> NoRe
 def _status(error: Exception, method: str) -> status_pb2.Status:
     if isinstance(error, CallerError):
         return _rich(error.code, str(error), error.reason, error.details)
-    if isinstance(error, OperationalError) or (
-        isinstance(error, DBAPIError) and error.connection_invalidated
-    ):
+    if _is_passing(error):
         log.error("%s: the database does not answer", method, exc_info=error)
         return _rich(
             "UNAVAILABLE",
@@ -200,6 +213,16 @@ def _status(error: Exception, method: str) -> status_pb2.Status:
         "INTERNAL",
         {"reference": reference},
     )
+
+
+def _is_passing(error: Exception) -> bool:
+    """Tell whether the database could not answer, as opposed to a question that is wrong."""
+    if not isinstance(error, DBAPIError):
+        return isinstance(error, PoolTimeoutError)
+    # SQLite says OperationalError of wrong SQL too, with the plainest of its codes.
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    is_operational = isinstance(error, OperationalError) and code != sqlite3.SQLITE_ERROR
+    return is_operational or error.connection_invalidated
 
 
 def _rich(code: str, message: str, reason: str, details: dict[str, str]) -> status_pb2.Status:

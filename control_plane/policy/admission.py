@@ -22,6 +22,7 @@ def create(
     library: str | None,
     *,
     priority: int = 0,
+    max_attempts: int = 0,
     request_id: str | None = None,
     accept_new_root: bool = False,
 ) -> RowMapping:
@@ -32,7 +33,12 @@ def create(
         if first is not None:
             return _same_request(first, kind, library)
     payload = _payload(conn, kind, library, accept_new_root=accept_new_root)
-    return _add(conn, kind, library, payload, priority=priority, request_id=request_id or None)
+    columns: dict[str, Any] = {"priority": priority, "request_id": request_id or None}
+    if max_attempts < 0:
+        raise InvalidArgument(f"max_attempts is {max_attempts}; it must not be negative.")
+    if max_attempts:
+        columns["max_attempts"] = max_attempts
+    return _add(conn, kind, library, payload, **columns)
 
 
 def retry(conn: Connection, job_id: int) -> RowMapping:
@@ -42,13 +48,15 @@ def retry(conn: Connection, job_id: int) -> RowMapping:
         raise NotFound(f"There is no job {job_id}.")
     match job["status"]:
         case JobStatus.RETRYABLE:
-            _requeue(conn, job_id)
+            _requeue(conn, job)
             return _known(conn, job_id)
         case JobStatus.FAILED | JobStatus.CANCELLED | JobStatus.SKIPPED:
             kind = JobKind(job["kind"])
+            _check_kind(kind)
             _usable_library(conn, job["library_id"])
             return _add(conn, kind, job["library_id"], job["payload"],
-                        priority=job["priority"], retry_of=job_id)  # fmt: skip
+                        priority=job["priority"], max_attempts=job["max_attempts"],
+                        retry_of=job_id)  # fmt: skip
         case status:
             raise FailedPrecondition(
                 f"Job {job_id} is {status}; only a job that failed, was cancelled or waits for"
@@ -61,7 +69,8 @@ def cancel(conn: Connection, job_id: int) -> RowMapping:
     job = jobs.get(conn, job_id)
     if job is None:
         raise NotFound(f"There is no job {job_id}.")
-    if job["status"] == JobStatus.CANCELLED:
+    asked = job["status"] == JobStatus.RUNNING and job["cancel_requested_at"] is not None
+    if asked or job["status"] == JobStatus.CANCELLED:
         return job
     now = database_time(conn)
     if not (
@@ -69,6 +78,7 @@ def cancel(conn: Connection, job_id: int) -> RowMapping:
         or gate.take(conn, JOBS, "request_cancel", job_id, cancel_requested_at=now)
     ):
         raise FailedPrecondition(f"Job {job_id} is {job['status']} and cannot be cancelled.")
+    libraries.settle_scan_status(conn)
     return _known(conn, job_id)
 
 
@@ -82,6 +92,7 @@ def _add(
         if first is None:
             raise _occupied(conn)
         return _same_request(first, kind, library)  # the same request came in twice at once
+    libraries.settle_scan_status(conn)
     return hashing.plan(conn, job) if kind is JobKind.HASH else job
 
 
@@ -96,20 +107,19 @@ def _occupied(conn: Connection) -> Exception:
     )
 
 
-def _requeue(conn: Connection, job_id: int) -> None:
-    if jobs.active_campaign(conn) is not None:
+def _requeue(conn: Connection, job: RowMapping) -> None:
+    moved = jobs.requeue(conn, "requeue_now", job["id"])
+    if moved is None:
         raise _occupied(conn)
-    if not gate.take(conn, JOBS, "requeue_now", job_id):
-        raise FailedPrecondition(f"Job {job_id} has just moved on; look at it again.")
+    if not moved:
+        raise FailedPrecondition(f"Job {job['id']} has just moved on; look at it again.")
+    libraries.settle_scan_status(conn)
 
 
 def _payload(
     conn: Connection, kind: JobKind, library: str | None, *, accept_new_root: bool
 ) -> dict[str, Any]:
-    if kind not in kinds.KINDS:
-        raise InvalidArgument(
-            f"This version cannot run jobs of kind {kind}; it runs {', '.join(kinds.KINDS)}."
-        )
+    _check_kind(kind)
     if library is not None:
         _usable_library(conn, library)
     if kind is JobKind.HASH:
@@ -117,6 +127,13 @@ def _payload(
     if library is None:
         raise InvalidArgument("A scan needs a library, as libraries/SLUG.")
     return kinds.encode(kinds.ScanPayload(library, accept_new_root))
+
+
+def _check_kind(kind: JobKind) -> None:
+    if kind not in kinds.KINDS:
+        raise InvalidArgument(
+            f"This version cannot run jobs of kind {kind}; it runs {', '.join(kinds.KINDS)}."
+        )
 
 
 def _usable_library(conn: Connection, slug: str | None) -> None:

@@ -11,6 +11,7 @@ from sqlalchemy.engine import RowMapping
 from control_plane.store import libraries
 from mediaplane.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from mediaplane.paths import display, slugify
+from mediaplane.protocol.database import lock
 
 _SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _MAX_NAME = 200
@@ -28,6 +29,7 @@ def create(conn: Connection, *, slug: str, name: str, root: bytes, **settings: A
             " letter or digit at both ends."
         )
     path = _checked_root(root)
+    lock(conn, "library_roots")  # no index says that a root belongs to one library
     same_root = libraries.by_root(conn, path)
     if same_root is not None:
         raise AlreadyExists(
@@ -77,8 +79,9 @@ def _checked_root(root: bytes) -> bytes:
         raise InvalidArgument(
             f"The root of a library must be an absolute path, not {display(root)!r}."
         )
-    path = os.path.normpath(root)
-    if path in (b"/", b"//"):
+    # POSIX leaves two slashes at the front alone; to Linux they are one.
+    path = os.path.normpath(b"/" + root.lstrip(b"/"))
+    if path == b"/":
         raise InvalidArgument("The whole file system cannot be a library; name a folder in it.")
     return path
 

@@ -10,7 +10,7 @@ from mediaplane.protocol.clock import database_time
 from mediaplane.protocol.database import Database, try_lock
 from mediaplane.protocol.lifecycle import Lease
 from mediaplane.protocol.machines import JOB_ITEMS, JOBS, MACHINES
-from mediaplane.protocol.values import JobKind, Plane
+from mediaplane.protocol.values import Plane
 
 _SILENT_MS = 60_000
 _FORGOTTEN_MS = 24 * 3600 * 1000
@@ -53,7 +53,5 @@ def _advance(conn: Connection, job: RowMapping, backoff: Backoff) -> None:
     due = database_time(conn) + int(backoff.delay(job["attempts"]) * 1000)
     if gate.take(conn, JOBS, "delay", job["id"], retry_after=due):
         return
-    campaign = job["kind"] in (JobKind.SCAN, JobKind.HASH)
-    if campaign and jobs.active_campaign(conn) is not None:
-        return  # its turn comes when the active one has ended
-    gate.take(conn, JOBS, "requeue", job["id"])
+    # While another scan or hash is active nothing happens: its turn comes after that one.
+    jobs.requeue(conn, "requeue", job["id"])

@@ -55,7 +55,7 @@ class DuplicateService(DuplicateServiceServicer):
             rows = files.group_files_page(
                 conn, algorithm, content_hash, limit=limit + 1, after_id=after
             )
-        page, tail = paging.split(rows, limit)
+        page, tail = paging.split_paths(rows, limit)
         return pb.ListDuplicateFilesResponse(
             files=[wire.file(row) for row in page],
             next_page_token=str(tail["id"]) if tail else "",

@@ -1,15 +1,15 @@
 """JobService: jobs, their items, their history and their progress."""
 
-import hashlib
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import grpc
 
 from control_plane.policy import admission
 from control_plane.services import names, paging, wire
 from control_plane.store import jobs
-from mediaplane.errors import InvalidArgument, NotFound, Overloaded
+from mediaplane.errors import InvalidArgument, NotFound, Overloaded, Unavailable
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.values import JobKind
@@ -40,6 +40,7 @@ class JobService(JobServiceServicer):
                     JobKind(kind),
                     names.library_slug(library) if library else None,
                     priority=request.job.priority,
+                    max_attempts=request.job.max_attempts,
                     request_id=request.request_id,
                 )
             )
@@ -56,9 +57,9 @@ class JobService(JobServiceServicer):
         self, request: pb.ListJobsRequest, context: grpc.ServicerContext
     ) -> pb.ListJobsResponse:
         limit = paging.size(request.page_size)
-        statuses = [s for s in (wire.from_enum(pb.Job.State, n) for n in request.states) if s]
-        kinds = [k for k in (wire.from_enum(pb.JobKind, n) for n in request.kinds) if k]
-        query = _fingerprint(statuses, kinds)
+        statuses = sorted(_chosen(pb.Job.State, number) for number in request.states)
+        kinds = sorted(_chosen(pb.JobKind, number) for number in request.kinds)
+        query = paging.fingerprint("jobs", statuses, kinds)
         with self._database.read() as conn:
             anchor = None
             if request.page_token:
@@ -113,7 +114,8 @@ class JobService(JobServiceServicer):
             if all(row["status"] in JOBS.final for row in rows):
                 return
             if self._stopping.wait(_POLL_SECONDS):
-                return
+                # An end without an error would say that the jobs have ended.
+                raise Unavailable("The control plane is stopping; watch the job again.")
 
     def ListJobItems(
         self, request: pb.ListJobItemsRequest, context: grpc.ServicerContext
@@ -149,6 +151,8 @@ def _require(exists: bool, job_id: int) -> None:
         raise NotFound(f"There is no job {job_id}; `mediaplane job list` shows them.")
 
 
-def _fingerprint(statuses: list[str], kinds: list[str]) -> str:
-    text = ",".join(sorted(statuses)) + "|" + ",".join(sorted(kinds))
-    return hashlib.blake2s(text.encode(), digest_size=8).hexdigest()
+def _chosen(enum: Any, number: int) -> str:
+    value = wire.from_enum(enum, number)
+    if value is None:
+        raise InvalidArgument(f"A filter names {enum.Name(0)}, which nothing can have.")
+    return value

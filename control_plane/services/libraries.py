@@ -74,9 +74,7 @@ class LibraryService(LibraryServiceServicer):
         slug = names.library_slug(request.name)
         with self._database.write() as conn:
             accept = request.accept_new_root
-            job = admission.create(conn, JobKind.SCAN, slug, accept_new_root=accept)
-            libraries.settle_scan_status(conn)
-            return wire.job(job)
+            return wire.job(admission.create(conn, JobKind.SCAN, slug, accept_new_root=accept))
 
     def HashLibrary(self, request: pb.HashLibraryRequest, context: grpc.ServicerContext) -> Job:
         every = request.name == names.ALL_LIBRARIES
@@ -87,9 +85,11 @@ class LibraryService(LibraryServiceServicer):
     def ListFiles(
         self, request: pb.ListFilesRequest, context: grpc.ServicerContext
     ) -> pb.ListFilesResponse:
-        limit, after = paging.size(request.page_size), paging.decode_path(request.page_token)
+        limit, slug = paging.size(request.page_size), names.library_slug(request.parent)
+        query = paging.fingerprint("files", slug, request.has_error, request.include_missing)
+        after = paging.decode_path(request.page_token, query)
         with self._database.read() as conn:
-            library = rules.get(conn, names.library_slug(request.parent))
+            library = rules.get(conn, slug)
             rows = files.page(
                 conn,
                 library["slug"],
@@ -98,10 +98,10 @@ class LibraryService(LibraryServiceServicer):
                 only_errors=request.has_error,
                 include_missing=request.include_missing,
             )
-        page, tail = paging.split(rows, limit)
+        page, tail = paging.split_paths(rows, limit)
         return pb.ListFilesResponse(
             files=[wire.file(row) for row in page],
-            next_page_token=paging.encode_path(tail["rel_path"]) if tail else "",
+            next_page_token=paging.encode_path(tail["rel_path"], query) if tail else "",
         )
 
     def ListScanErrors(
@@ -129,14 +129,16 @@ class AssetService(AssetServiceServicer):
     def ListAssets(
         self, request: asset_pb.ListAssetsRequest, context: grpc.ServicerContext
     ) -> asset_pb.ListAssetsResponse:
-        limit, after = paging.size(request.page_size), paging.decode_path(request.page_token)
+        limit, slug = paging.size(request.page_size), names.library_slug(request.parent)
+        query = paging.fingerprint("assets", slug)
+        after = paging.decode_path(request.page_token, query)
         with self._database.read() as conn:
-            library = rules.get(conn, names.library_slug(request.parent))
+            library = rules.get(conn, slug)
             rows = files.assets_page(conn, library["slug"], limit=limit + 1, after_path=after)
-        page, tail = paging.split(rows, limit)
+        page, tail = paging.split_paths(rows, limit)
         return asset_pb.ListAssetsResponse(
             assets=[wire.asset(row) for row in page],
-            next_page_token=paging.encode_path(tail["rel_path"]) if tail else "",
+            next_page_token=paging.encode_path(tail["rel_path"], query) if tail else "",
         )
 
 

@@ -2,15 +2,22 @@
 
 import base64
 import binascii
+import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
+
+from sqlalchemy.engine import RowMapping
 
 from mediaplane.errors import InvalidArgument, InvalidPageToken
 
 DEFAULT_SIZE = 50
 MAX_SIZE = 1000
 _MAX_ID = 2**63 - 1
+_ID = re.compile(r"0|[1-9][0-9]{0,18}")
+# A path takes up to six times its bytes in a message, and a message has 4 MiB.
+_MAX_PATH_BYTES = 512 << 10
 
 Row = TypeVar("Row")
 
@@ -25,6 +32,21 @@ def size(requested: int) -> int:
 def split(rows: Sequence[Row], limit: int) -> tuple[Sequence[Row], Row | None]:
     """Return the rows of a page read with one row too many, and its tail if more follow."""
     return (rows[:limit], rows[limit - 1]) if len(rows) > limit else (rows, None)
+
+
+def split_paths(rows: Sequence[RowMapping], limit: int) -> tuple[Sequence[RowMapping], Any]:
+    """Split likewise, with a shorter page where the paths are too long for one message."""
+    total = 0
+    for number, row in enumerate(rows[:limit]):
+        total += len(row["rel_path"])
+        if number and total > _MAX_PATH_BYTES:
+            return split(rows, number)
+    return split(rows, limit)
+
+
+def fingerprint(*query: Any) -> str:
+    """Return what binds a token to the query it continues."""
+    return hashlib.blake2s(repr(query).encode(), digest_size=8).hexdigest()
 
 
 def encode(fields: Mapping[str, Any]) -> str:
@@ -47,6 +69,8 @@ def decode(token: str, shape: Mapping[str, type]) -> dict[str, Any]:
             raise refused()
         if kind is int and not 0 <= fields[name] <= _MAX_ID:
             raise refused()
+        if kind is str and not _is_storable(fields[name]):
+            raise refused()
     return fields
 
 
@@ -54,24 +78,32 @@ def decode_id(token: str) -> int:
     """Return the row id of a token that is a plain number; 0 for the first page."""
     if not token:
         return 0
-    if not (token.isascii() and token.isdigit()) or int(token[:20]) > _MAX_ID:
+    if not _ID.fullmatch(token) or int(token) > _MAX_ID:
         raise refused()
     return int(token)
 
 
-def decode_path(token: str) -> bytes:
-    """Return the path of a token; empty for the first page."""
+def decode_path(token: str, query: str) -> bytes:
+    """Return the path of a token of this query; empty for the first page."""
     if not token:
         return b""
+    fields = decode(token, {"path": str, "query": str})
+    if fields["query"] != query:
+        raise refused()
     try:
-        return base64.b64decode(decode(token, {"path": str})["path"], validate=True)
+        return base64.b64decode(fields["path"], validate=True)
     except (UnicodeError, binascii.Error, ValueError):
         raise refused() from None
 
 
-def encode_path(path: bytes) -> str:
+def encode_path(path: bytes, query: str) -> str:
     """Return a token for a position in a listing by path."""
-    return encode({"path": base64.b64encode(path).decode()})
+    return encode({"path": base64.b64encode(path).decode(), "query": query})
+
+
+def _is_storable(text: str) -> bool:
+    """Tell whether both databases can compare with a text: JSON allows more than they do."""
+    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def refused() -> InvalidPageToken:

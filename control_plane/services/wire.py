@@ -10,6 +10,8 @@ from sqlalchemy.engine import RowMapping
 from control_plane.services.names import group_key
 from mediaplane.errors import InvalidArgument
 from mediaplane.paths import display
+from mediaplane.protocol.machines import JOBS
+from mediaplane.protocol.values import JobStatus
 from mediaplane.v1 import asset_service_pb2 as asset_pb
 from mediaplane.v1 import duplicate_service_pb2 as duplicate_pb
 from mediaplane.v1 import job_service_pb2 as job_pb
@@ -73,9 +75,9 @@ def job(row: RowMapping) -> job_pb.Job:
         request_id=row["request_id"] or "",
         create_time=time(row["created_at"]),
         start_time=time(row["started_at"]),
-        end_time=time(row["finished_at"]),
+        end_time=time(row["finished_at"]) if row["status"] in JOBS.final else None,
         update_time=time(row["updated_at"]),
-        retry_time=time(row["retry_after"]),
+        retry_time=time(row["retry_after"]) if row["status"] == JobStatus.RETRYABLE else None,
     )
 
 

@@ -17,7 +17,7 @@ _NAMES = (
     "SELECT f.id, f.size_bytes, f.hash_algorithm, f.content_hash, f.needs_hash, l.hash_policy,"
     " l.is_active, f.content_hash IS NOT NULL AS is_hashed,"
     " row_number() OVER (PARTITION BY f.size_bytes, f.device, f.inode"
-    " ORDER BY f.content_hash IS NULL, f.id) AS rank"
+    " ORDER BY f.content_hash IS NULL, NOT l.is_active, f.id) AS rank"
     " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
     " WHERE NOT f.is_missing AND f.size_bytes > 0 AND f.inode IS NOT NULL"
     " AND l.deleted_at IS NULL"

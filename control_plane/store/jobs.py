@@ -9,6 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from control_plane.store.sql import prepared
 from mediaplane.protocol import gate
+from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.tables import events, job_items, jobs
 from mediaplane.protocol.values import EventType, JobStatus
 
@@ -72,6 +73,15 @@ def page(
     if kinds:
         query = query.where(jobs.c.kind.in_(kinds))
     return list(conn.execute(query).mappings())
+
+
+def requeue(conn: Connection, step: str, job_id: int) -> bool | None:
+    """Take a step back to pending; None when another scan or hash is active."""
+    try:
+        with conn.begin_nested():
+            return gate.take(conn, JOBS, step, job_id)
+    except IntegrityError:
+        return None
 
 
 def add_items(conn: Connection, items: Sequence[Mapping[str, Any]]) -> None:

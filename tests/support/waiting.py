@@ -1,0 +1,35 @@
+"""Waiting for what happens elsewhere, always with a deadline."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+Found = TypeVar("Found")
+
+
+def eventually(look: Callable[[], Found], seconds: float = 20.0) -> Found:
+    """Look again and again until there is something to see, and return it."""
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"still {found!r} after {seconds} seconds")
+        time.sleep(0.005)
+    return found
+
+
+@contextmanager
+def must_not_block(seconds: float = 10.0) -> Iterator[None]:
+    """Fail, instead of hanging, when what is done here does not end."""
+
+    def give_up(signum: int, frame: object) -> None:
+        raise AssertionError(f"blocked for {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
