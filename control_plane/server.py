@@ -12,7 +12,7 @@ from control_plane.settings import ControlSettings
 from mediaplane import serving
 from mediaplane.errors import UnusableDatabase
 from mediaplane.locations import Locations
-from mediaplane.protocol import migration
+from mediaplane.protocol import revision
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.values import Plane
 from mediaplane.v1.asset_service_pb2_grpc import add_AssetServiceServicer_to_server
@@ -27,11 +27,8 @@ log = logging.getLogger(__name__)
 
 def run(locations: Locations, settings: ControlSettings, stop: threading.Event) -> None:
     """Serve until `stop` is set."""
-    if not migration.is_current(locations.database_url):
-        raise UnusableDatabase(
-            "The database has another schema than this version; run `mediaplane db upgrade`."
-        )
     database = Database(locations.database_url, Plane.CONTROL)
+    _check_schema(database)
     server, states = serving.build_server(
         locations.control_address,
         services(database, settings, stop),
@@ -47,6 +44,15 @@ def run(locations: Locations, settings: ControlSettings, stop: threading.Event) 
     for thread in threads:
         thread.join()
     database.close()
+
+
+def _check_schema(database: Database) -> None:
+    with database.read() as conn:
+        if revision.recorded(conn) == revision.head():
+            return
+    raise UnusableDatabase(
+        "The database has another schema than this version; run `mediaplane db upgrade`."
+    )
 
 
 def services(

@@ -7,7 +7,6 @@ import signal
 import socket
 import sqlite3
 import stat
-import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -103,7 +102,8 @@ def stop_requested(*, on_stdin_eof: bool) -> threading.Event:
     if on_stdin_eof:
         # Whoever started this process holds the other end: when it dies, so do we.
         def wait_for_eof() -> None:
-            while sys.stdin.buffer.read(4096):
+            # By descriptor: the lock of sys.stdin would be held at interpreter shutdown.
+            while os.read(0, 4096):
                 pass
             stop.set()
 

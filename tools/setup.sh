@@ -71,10 +71,12 @@ if ! is_usable; then
 fi
 
 if uv=$(find_uv); then
-  install=("$uv" pip install --quiet --python "$venv/bin/python")
+  # Compiled once here: where PYTHONDONTWRITEBYTECODE is set, every start would do it again.
+  install=("$uv" pip install --quiet --compile-bytecode --python "$venv/bin/python")
 else
   say "Installing with pip; with uv it would be quicker."
   install=("$venv/bin/python" -m pip install --quiet)
 fi
 "${install[@]}" --require-hashes -r "$requirements"
 "${install[@]}" --no-deps --no-build-isolation --editable .
+"$venv/bin/python" -m compileall -q mediaplane control_plane data_plane migrations

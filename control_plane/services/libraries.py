@@ -113,7 +113,7 @@ class LibraryService(LibraryServiceServicer):
             rows = libraries.scan_errors_page(
                 conn, library["slug"], limit=limit + 1, after_id=after
             )
-        page, tail = paging.split(rows, limit)
+        page, tail = paging.split_paths(rows, limit)
         return pb.ListScanErrorsResponse(
             scan_errors=[wire.scan_error(row) for row in page],
             next_page_token=str(tail["id"]) if tail else "",

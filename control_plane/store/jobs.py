@@ -125,8 +125,8 @@ def events_page(conn: Connection, job_id: int, *, limit: int, after_id: int) -> 
 
 def count_by_status(conn: Connection) -> dict[str, int]:
     """Return how many jobs stand in each status."""
-    rows = conn.execute(prepared(conn, "SELECT status, count(*) FROM jobs GROUP BY status"))
-    return dict(rows.tuples().all())
+    rows = conn.execute(prepared(conn, "SELECT status, count(*) AS jobs FROM jobs GROUP BY status"))
+    return {row.status: row.jobs for row in rows}
 
 
 def waiting_for_retry(conn: Connection) -> list[RowMapping]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from data_plane.executor import (
     Context,
+    Control,
     Fail,
     ScanCounts,
     ScanReport,
@@ -131,8 +132,9 @@ def _is_own(descriptor: int, ctx: Context) -> bool:
 class _Differences:
     """Counts what a scan finds and reports it in batches."""
 
-    def __init__(self, report: ScanReport, counts: ScanCounts) -> None:
+    def __init__(self, report: ScanReport, counts: ScanCounts, control: Control) -> None:
         self._report = report
+        self._control = control
         self._counts = counts
         self._changed: list[Seen] = []
         self._missing: list[Seen] = []
@@ -167,7 +169,8 @@ class _Differences:
             self.flush()
 
     def flush(self) -> None:
-        """Report everything taken down so far."""
+        """Report everything taken down so far, unless the scan is to end."""
+        self._control.check()
         self._report.add(self._changed, self._missing, self._unseen)
         self._changed, self._missing, self._unseen = [], [], []
 
@@ -176,11 +179,13 @@ def _compare(
     walked: Iterator[Seen | Unseen], report: ScanReport, counts: ScanCounts, ctx: Context
 ) -> None:
     """Report what the walk shows and the database does not know, and the other way round."""
-    differences = _Differences(report, counts)
+    differences = _Differences(report, counts, ctx.control)
     known = report.known()
     expected = next(known, None)
     for found in walked:
-        while expected is not None and expected.rel_path < found.rel_path:
+        ctx.control.check()
+        place = _place(found)
+        while expected is not None and expected.rel_path < place:
             differences.missing(expected)
             expected = next(known, None)
         if isinstance(found, Unseen):
@@ -200,5 +205,12 @@ def _compare(
     differences.flush()
 
 
+def _place(found: Seen | Unseen) -> bytes:
+    """Return where in the order of the walk a name stands: a folder where its files would."""
+    is_folder = isinstance(found, Unseen) and found.is_folder
+    return found.rel_path + b"/" if is_folder else found.rel_path
+
+
 def _is_at_or_below(path: bytes, unseen: Unseen) -> bool:
-    return path == unseen.rel_path or (unseen.is_folder and path.startswith(unseen.rel_path + b"/"))
+    place = _place(unseen)
+    return path.startswith(place) if unseen.is_folder else path == place

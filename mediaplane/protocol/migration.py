@@ -3,21 +3,19 @@
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
-from alembic.runtime.migration import MigrationContext, MigrationStep, RevisionStep
+from alembic.runtime.migration import MigrationStep, RevisionStep
 from alembic.script import Script, ScriptDirectory
 from alembic.script.revision import RevisionMap
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event, inspect, text
 
-import migrations
 from mediaplane.errors import InvalidArgument, UnusableDatabase
+from mediaplane.protocol import revision
 from mediaplane.protocol.database import checked_url
 from mediaplane.protocol.tables import metadata
 
-_SCRIPTS = Path(migrations.__file__).parent
 # Another upgrade may be copying large tables.
 _BUSY_SECONDS = 600.0
 # Alembic's own table is too narrow for the names of our revisions.
@@ -41,12 +39,12 @@ def downgrade(url: str, revision: str) -> None:
 def current(url: str) -> str | None:
     """Return the revision of a database, None where no revision is recorded."""
     with _opened(url, "BEGIN") as engine, engine.begin() as conn:
-        return _recorded(conn)
+        return revision.recorded(conn)
 
 
 def head() -> str:
     """Return the newest revision."""
-    return _history(_scripts(Config()))[-1]
+    return revision.head()
 
 
 def is_current(url: str) -> bool:
@@ -72,8 +70,8 @@ def _travel(
                 here = _position(conn, history)
                 is_there = (goal - here) * direction <= 0
                 if not is_there:
-                    revision = scripts.get_revision(history[max(here, here + direction)])
-                    _run(conn, config, scripts, step(scripts.revision_map, revision))
+                    script = scripts.get_revision(history[max(here, here + direction)])
+                    _run(conn, config, scripts, step(scripts.revision_map, script))
 
 
 def _run(conn: Connection, config: Config, scripts: ScriptDirectory, step: RevisionStep) -> None:
@@ -84,7 +82,7 @@ def _run(conn: Connection, config: Config, scripts: ScriptDirectory, step: Revis
 
 
 def _scripts(config: Config) -> ScriptDirectory:
-    config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
+    config.set_main_option("script_location", str(revision.VERSIONS.parent).replace("%", "%%"))
     return ScriptDirectory.from_config(config)
 
 
@@ -101,7 +99,7 @@ def _place(history: list[str], target: str) -> int:
 
 
 def _position(conn: Connection, history: list[str]) -> int:
-    recorded = _recorded(conn)
+    recorded = revision.recorded(conn)
     if recorded is None:
         unexplained = sorted(set(metadata.tables) & set(inspect(conn).get_table_names()))
         if unexplained:
@@ -118,11 +116,6 @@ def _position(conn: Connection, history: list[str]) -> int:
             " database, or restore the backup made before."
         )
     return history.index(recorded)
-
-
-def _recorded(conn: Connection) -> str | None:
-    heads = MigrationContext.configure(conn).get_current_heads()
-    return ", ".join(heads) or None
 
 
 @contextmanager

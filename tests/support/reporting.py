@@ -28,9 +28,10 @@ def skips(reporter: pytest.TerminalReporter) -> list[str]:
 
 
 def note_database(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Writes on the report which database the test ran on, by the id of its `database` fixture."""
+    """Writes on the report which database the test ran on, by the id of its fixture."""
     callspec = getattr(item, "callspec", None)
-    database = callspec.params.get("database") if callspec else None
+    parameters = callspec.params if callspec else {}
+    database = parameters.get("database") or parameters.get("commands")
     server = item.config.stash.get(POSTGRES, None)
     if database == "sqlite":
         report.user_properties.append((PROPERTY, f"sqlite {sqlite3.sqlite_version}"))
