@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup run test check fmt proto docs lock clean tools
+.PHONY: help setup run test check fmt proto docs lock bench clean tools
 
 python := .venv/bin/python
 # Running needs less than developing; both live in the same .venv.
@@ -65,6 +65,9 @@ docs: $(dev_stamp) ## generate the tables in docs/
 
 lock: $(dev_stamp) ## pin every dependency again; LOCK=--upgrade takes the newest
 	@tools/lock.sh $(LOCK)
+
+bench: $(dev_stamp) ## measure the promises, each against a peer or a limit in the same run
+	@$(python) -m bench.startup
 
 clean: ## remove everything that can be made again
 	rm -rf .venv $(node)/node_modules build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -98,8 +98,10 @@ class Client:
         request = libraries_v1.CreateLibraryRequest(library=library, library_id=slug)
         return self.library_service.CreateLibrary(request)
 
-    def scan(self, slug: str) -> jobs_v1.Job:
-        request = libraries_v1.ScanLibraryRequest(name=library_name(slug))
+    def scan(self, slug: str, *, accept_new_root: bool = False) -> jobs_v1.Job:
+        request = libraries_v1.ScanLibraryRequest(
+            name=library_name(slug), accept_new_root=accept_new_root
+        )
         return self.library_service.ScanLibrary(request)
 
     def hash(self, slug: str = "-") -> jobs_v1.Job:
@@ -113,6 +115,10 @@ class Client:
             parent=library_name(slug), has_error=has_error, include_missing=include_missing
         )
         return pages(self.library_service.ListFiles, request, "files", limit)
+
+    def scan_errors(self, slug: str, limit: int | None = None) -> Iterator[libraries_v1.ScanError]:
+        request = libraries_v1.ListScanErrorsRequest(parent=library_name(slug))
+        return pages(self.library_service.ListScanErrors, request, "scan_errors", limit)
 
     def assets(self, slug: str, limit: int | None = None) -> Iterator[assets_v1.Asset]:
         request = assets_v1.ListAssetsRequest(parent=library_name(slug))

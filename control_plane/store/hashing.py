@@ -66,5 +66,5 @@ def marked(conn: Connection, library_id: str | None) -> Iterator[tuple[int, int]
         + " ORDER BY f.id",
     )
     bound = {"library": library_id} if library_id else {}
-    for file_id, size_bytes in conn.execute(query, bound):
-        yield file_id, size_bytes
+    for row in conn.execute(query, bound):
+        yield row.id, row.size_bytes

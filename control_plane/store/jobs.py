@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_, insert, or_, select, update
+from sqlalchemy import Connection, insert, select, tuple_, update
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import IntegrityError
 
@@ -65,9 +65,9 @@ def page(
     """Return jobs, newest first, from behind an anchor row."""
     query = select(jobs).order_by(jobs.c.created_at.desc(), jobs.c.id.desc()).limit(limit)
     if before is not None:
-        older = jobs.c.created_at < before["created_at"]
-        tied = and_(jobs.c.created_at == before["created_at"], jobs.c.id < before["id"])
-        query = query.where(or_(older, tied))
+        # One comparison of both: with an OR, all pages before this one would be read again.
+        behind = tuple_(jobs.c.created_at, jobs.c.id) < (before["created_at"], before["id"])
+        query = query.where(behind)
     if statuses:
         query = query.where(jobs.c.status.in_(statuses))
     if kinds:

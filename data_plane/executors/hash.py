@@ -56,14 +56,15 @@ def _jail(root: bytes, ctx: Context, stack: ExitStack) -> Jail | None:
 
 
 def _hash_file(file: ToHash, jail: Jail, ctx: Context) -> Hashed | Unhashed:
-    before = ctx.control.bytes
+    done = ctx.control.bytes
     try:
         descriptor = jail.open_file(file.rel_path)
         try:
-            if not _is_as_scanned(file, descriptor):
+            before = os.fstat(descriptor)
+            if (before.st_size, before.st_mtime_ns) != (file.size_bytes, file.mtime_ns):
                 return _changed(file)
             digest = _digest(file, descriptor, ctx)
-            if not _is_as_scanned(file, descriptor):
+            if _version(os.fstat(descriptor)) != _version(before):
                 return _changed(file)
             return Hashed(file, digest)
         finally:
@@ -71,12 +72,12 @@ def _hash_file(file: ToHash, jail: Jail, ctx: Context) -> Hashed | Unhashed:
     except OSError as error:
         return Unhashed(file, *explain(error))
     finally:
-        ctx.control.bytes = before + file.size_bytes
+        ctx.control.bytes = done + file.size_bytes
 
 
-def _is_as_scanned(file: ToHash, descriptor: int) -> bool:
-    info = os.fstat(descriptor)
-    return (info.st_size, info.st_mtime_ns) == (file.size_bytes, file.mtime_ns)
+def _version(info: os.stat_result) -> tuple[int, int, int]:
+    # Who writes to a file can put its mtime back, but not its ctime.
+    return info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
 
 def _changed(file: ToHash) -> Unhashed:

@@ -144,6 +144,8 @@ class _Differences:
         """Take down a file that is there; `known` is what it was like at the last scan."""
         self._counts.seen_files += 1
         self._counts.seen_bytes += file.size_bytes
+        if self._counts.seen_files % BATCH == 0:
+            self._control.check()  # now and then: it would cost a tenth of the scan each time
         if file == known:
             return
         if known is None:
@@ -183,8 +185,7 @@ def _compare(
     known = report.known()
     expected = next(known, None)
     for found in walked:
-        ctx.control.check()
-        place = _place(found)
+        place = found.rel_path if isinstance(found, Seen) else _place(found)
         while expected is not None and expected.rel_path < place:
             differences.missing(expected)
             expected = next(known, None)
@@ -205,10 +206,9 @@ def _compare(
     differences.flush()
 
 
-def _place(found: Seen | Unseen) -> bytes:
+def _place(name: Unseen) -> bytes:
     """Return where in the order of the walk a name stands: a folder where its files would."""
-    is_folder = isinstance(found, Unseen) and found.is_folder
-    return found.rel_path + b"/" if is_folder else found.rel_path
+    return name.rel_path + b"/" if name.is_folder else name.rel_path
 
 
 def _is_at_or_below(path: bytes, unseen: Unseen) -> bool:

@@ -35,8 +35,8 @@ def _problem(client: Client, root: bytes) -> str:
         return ""  # a server elsewhere: its scan will tell
     probe = client.probe_root(root)
     state = enum_name(probe, "state")
-    if state == "ok":
-        return ""
+    if state in ("ok", "empty"):
+        return ""  # whether an empty one is a lost disk, the scan will tell
     what = probe.message or state.replace("_", " ")
     shown = display(root)
     return what if shown in what else f"{shown}: {what}"
@@ -64,12 +64,15 @@ def _display_name(root: bytes) -> str:
     return display(root.rpartition(b"/")[2])[:_MAX_NAME_CHARS] or "root"
 
 
-def work(client: Client, libraries: list[Any], *, is_shown: bool) -> list[str]:
+def work(
+    client: Client, libraries: list[Any], *, accept_new_root: bool, is_shown: bool
+) -> list[str]:
     """Scan each library, then hash them all; returns what went wrong, which is told as well."""
     failures: list[str] = []
     for library in libraries:
         slug = last_part(library.name)
-        _attempt(client, partial(client.scan, slug), slug, failures, is_shown=is_shown)
+        scan = partial(client.scan, slug, accept_new_root=accept_new_root)
+        _attempt(client, scan, slug, failures, is_shown=is_shown)
     _attempt(client, client.hash, "hashing", failures, is_shown=is_shown)
     return failures
 

@@ -1,11 +1,12 @@
 """`mediaplane file`: every file of a library."""
 
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
 
 from mediaplane.cli import output
-from mediaplane.cli.documents import file_document
+from mediaplane.cli.documents import document, file_document
 from mediaplane.cli.library import Slug
 from mediaplane.cli.output import Json, Limit
 from mediaplane.cli.session import Session, command
@@ -26,7 +27,8 @@ def list_files(
     session: Session,
     slug: Slug,
     errors: Annotated[
-        bool, typer.Option("--errors", help="Only files that could not be read or hashed.")
+        bool,
+        typer.Option("--errors", help="Only what could not be read or hashed, with the reason."),
     ] = False,
     missing: Annotated[
         bool, typer.Option("--missing", help="Also files that the last scan did not find.")
@@ -36,8 +38,19 @@ def list_files(
 ) -> None:
     """List the files of a library, as the last scan found them."""
     with session.client() as client:
+        files = client.files(slug, has_error=errors, include_missing=missing, limit=limit)
+        # Also what the scan could not look at, such as a folder without permission.
+        unseen = client.scan_errors(slug, limit) if errors else ()
+        if errors and as_json:
+            output.json_document(
+                {
+                    "files": [file_document(file) for file in files],
+                    "scan_errors": [document(error) for error in unseen],
+                }
+            )
+            return
         output.listing(
-            client.files(slug, has_error=errors, include_missing=missing, limit=limit),
+            chain(files, unseen),
             noun="files",
             columns=["ID", ">SIZE", "STATUS", "PATH"],
             cells=_cells,
@@ -48,6 +61,8 @@ def list_files(
 
 
 def _cells(file: Any) -> list[str]:
+    if not hasattr(file, "size_bytes"):
+        return ["", "", file.error_message, file.rel_path_display]
     number = file.name.rpartition("/")[2]
     return [number, output.human_bytes(file.size_bytes), _status(file), file.rel_path_display]
 

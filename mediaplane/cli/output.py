@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -130,6 +131,18 @@ def console() -> "Console":
     from rich.console import Console  # noqa: PLC0415 - a pipe does without
 
     return Console(markup=False, highlight=False, emoji=False, soft_wrap=False)
+
+
+@contextmanager
+def busy(message: str) -> Iterator[None]:
+    """Show on a terminal that something takes a moment, and leave no trace of it."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console  # noqa: PLC0415 - a pipe does without
+
+    with Console(stderr=True).status(message):
+        yield
 
 
 def _batches(rows: Iterator[Cells]) -> Iterator[list[Cells]]:

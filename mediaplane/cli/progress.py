@@ -100,11 +100,12 @@ def figures(job: Any, completed: float, speed: float | None) -> str:
     files = output.human_count(job.processed_items)
     if not job.total_bytes:
         rate = f"  {output.human_count(speed)}/s" if speed else ""
-        of = f" of {output.human_count(job.total_items)}" if job.total_items else ""
-        return f"{files}{of} files{rate}"
+        if job.total_items:
+            return f"{files} of {output.plural(job.total_items, 'file')}{rate}"
+        return f"{output.plural(job.processed_items, 'file')}{rate}"
     parts = [
         f"{output.human_bytes(completed)} of {output.human_bytes(job.total_bytes)}",
-        f"{files} of {output.human_count(job.total_items)} files",
+        f"{files} of {output.plural(job.total_items, 'file')}",
     ]
     if speed:
         left = (job.total_bytes - completed) / speed

@@ -20,6 +20,15 @@ NoWait = Annotated[
 ]
 
 
+AcceptNewRoot = Annotated[
+    bool,
+    typer.Option(
+        "--accept-new-root",
+        help="Another or an empty directory at the library's path is meant, not a lost disk.",
+    ),
+]
+
+
 def add_to(app: typer.Typer) -> None:
     command(app, "scan", examples=["mediaplane scan holidays", "mediaplane scan holidays --json"])(
         scan
@@ -27,10 +36,17 @@ def add_to(app: typer.Typer) -> None:
     command(app, "hash", examples=["mediaplane hash", "mediaplane hash holidays"])(hash_files)
 
 
-def scan(session: Session, slug: Slug, no_wait: NoWait = False, as_json: Json = False) -> None:
+def scan(
+    session: Session,
+    slug: Slug,
+    accept_new_root: AcceptNewRoot = False,
+    no_wait: NoWait = False,
+    as_json: Json = False,
+) -> None:
     """Find the new, changed and missing files of a library."""
     with session.client(works=not no_wait) as client:
-        job = _finish(client, client.scan(slug), no_wait=no_wait, as_json=as_json)
+        job = client.scan(slug, accept_new_root=accept_new_root)
+        job = _finish(client, job, no_wait=no_wait, as_json=as_json)
         if as_json:
             output.json_document({"job": job_document(job)})
         elif not no_wait and succeeded(job):

@@ -70,7 +70,8 @@ class Session:
             needed = [planes.control_plane(locations)]
             if works:
                 needed.append(planes.data_plane(locations))
-            stack.enter_context(planes.running(needed))
+            with output.busy("Starting ..."):
+                stack.enter_context(planes.running(needed))
             hint = f"a plane has stopped; its log is in {locations.logs}."
             stack.enter_context(client.translated(locations.control_address, hint))
             yield stack.enter_context(

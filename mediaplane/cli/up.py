@@ -9,6 +9,7 @@ import typer
 from mediaplane.cli import output, summary
 from mediaplane.cli.library import absolute
 from mediaplane.cli.output import Json
+from mediaplane.cli.scan import AcceptNewRoot
 from mediaplane.cli.session import Session, command
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def up(
         ),
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Exit when nothing is left to do.")] = False,
+    accept_new_root: AcceptNewRoot = False,
     as_json: Json = False,
 ) -> None:
     """Scan directories and show the duplicates in them.
@@ -51,7 +53,9 @@ def up(
     started = time.monotonic()
     with session.client(works=True) as client:
         libraries = campaign.find_libraries(client, [absolute(path) for path in paths or ()])
-        failures = campaign.work(client, libraries, is_shown=not as_json)
+        failures = campaign.work(
+            client, libraries, accept_new_root=accept_new_root, is_shown=not as_json
+        )
         statistics = client.statistics()
         elapsed = time.monotonic() - started
         if as_json:
@@ -70,7 +74,8 @@ def _serve(session: Session, client: "Client") -> None:
     from mediaplane.client import CommandFailed  # noqa: PLC0415 - imports gRPC
     from mediaplane.planes import is_serving  # noqa: PLC0415
 
-    state = f" --state {shlex.quote(session.state)}" if session.state else ""
+    # In full: the other terminal may be in another directory.
+    state = f" --state {shlex.quote(str(session.locations.state))}" if session.state else ""
     output.tell(
         f"\nServing at {client.control_address}. From another terminal:\n"
         f"  mediaplane duplicates list{state}\n"

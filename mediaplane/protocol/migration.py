@@ -134,7 +134,7 @@ def _opened(url: str, begin: str) -> Iterator[Engine]:
 
 
 def _sqlite_connected(raw: sqlite3.Connection, _record: object) -> None:
-    # The driver would commit before DDL; now nothing but our COMMIT does.
+    # The driver begins no transactions: the listener on `begin` does, also for DDL.
     raw.isolation_level = None
     # A table is rebuilt by dropping it, which must not touch the rows that refer to it.
     raw.execute("PRAGMA foreign_keys = OFF")

@@ -119,8 +119,8 @@ def _fill_duplicate_groups() -> None:
     op.execute(
         "INSERT INTO duplicate_groups (hash_algorithm, content_hash, file_count, size_bytes,"
         " total_size_bytes, reclaimable_bytes, updated_at)"
-        " SELECT hash_algorithm, content_hash, count(*), max(size_bytes), sum(size_bytes),"
-        f" sum(size_bytes) - max(size_bytes), {NOW[op.get_bind().dialect.name]}"
+        " SELECT hash_algorithm, content_hash, count(*), min(size_bytes), sum(size_bytes),"
+        f" sum(size_bytes) - min(size_bytes), {NOW[op.get_bind().dialect.name]}"
         " FROM library_files"
         " WHERE NOT is_missing AND NOT needs_hash AND content_hash IS NOT NULL"
         " GROUP BY hash_algorithm, content_hash HAVING count(*) > 1"

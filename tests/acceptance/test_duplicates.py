@@ -146,5 +146,5 @@ def _results(summary: dict[str, object]) -> dict[str, object]:
 
 
 def _last_scan(commands: Commands) -> dict[str, int]:
-    scan: dict[str, int] = commands.json("library", "show", "library")["last_scan"]
+    scan: dict[str, int] = commands.json("library", "show", "library")["library"]["last_scan"]
     return scan

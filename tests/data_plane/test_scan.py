@@ -166,7 +166,10 @@ def test_a_tree_of_500_levels_is_walked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("depth", "refused"),
-    [(16, (b"/".join([b"n" * 255] * 16 + [b"file"]), False)), (17, (b"/".join([b"n" * 255] * 17), True))],
+    [
+        (16, (b"/".join([b"n" * 255] * 16 + [b"file"]), False)),
+        (17, (b"/".join([b"n" * 255] * 17), True)),
+    ],
     ids=["file", "folder"],
 )
 def test_a_path_too_long_to_open_is_reported_and_the_rest_is_walked(

@@ -225,6 +225,22 @@ def test_a_walk_ends_soon_after_it_is_told_to(
     assert report.adds == 1
 
 
+def test_a_walk_over_unchanged_files_ends_soon_after_it_is_told_to(crowded: Path) -> None:
+    control = Control()
+
+    class Telling(MemoryReport):
+        def known(self) -> Iterator[Seen]:
+            for number, file in enumerate(super().known()):
+                if number == 100:
+                    control.cancelled.set()
+                yield file
+
+    report = Telling(scanned(crowded).changed)
+    with pytest.raises(Cancelled):
+        scan(ScanTask("pictures", bytes(crowded), report), context(control))
+    assert control.items < CROWD / 2
+
+
 @pytest.mark.parametrize("signal", ["cancelled", "lost", "stopping"])
 def test_a_scan_does_not_wait_for_its_verdict_when_it_is_told_to_end(
     root: Path, signal: str

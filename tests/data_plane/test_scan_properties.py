@@ -116,7 +116,5 @@ def test_nothing_in_a_folder_that_cannot_be_opened_is_called_missing(
         path for path in was.keys() - now.keys() if not path.startswith(hidden)
     }
     assert report.changed == sorted(
-        file
-        for path, file in now.items()
-        if was.get(path) != file and not path.startswith(hidden)
+        file for path, file in now.items() if was.get(path) != file and not path.startswith(hidden)
     )

@@ -5,6 +5,7 @@ Importing takes longer than upgrading, so one process imports and every upgrade 
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -111,28 +112,33 @@ def run_raced(url: str) -> dict[str, Any]:
     second_is_at_lock, tell_at_lock = os.pipe()
 
     def first() -> None:
+        os.close(tell_at_lock)
+
         def pause(statement: str) -> None:
             if "CREATE TABLE jobs" in statement:
                 os.write(tell_inside, b"x")
-                os.read(second_is_at_lock, 1)
+                # Ends also with a second that asks for no lock.
+                select.select([second_is_at_lock], [], [], 20)
 
         before_each_change(pause)
         run_upgrade(url)
 
     def second() -> None:
+        os.close(tell_inside)
+
         def tell(statement: str) -> None:
             if any(lock in statement for lock in LOCKS):
                 os.write(tell_at_lock, b"x")
 
         before_each_statement(tell)
-        os.read(first_is_inside, 1)
+        is_inside = os.read(first_is_inside, 1)
+        assert is_inside
         run_upgrade(url)
 
     children = [fork(first), fork(second)]
-    exits = [exit_of(child) for child in children]
     for pipe in (first_is_inside, tell_inside, second_is_at_lock, tell_at_lock):
         os.close(pipe)
-    return {"exits": exits}
+    return {"exits": [exit_of(child) for child in children]}
 
 
 def run_upgrade(url: str) -> None:

@@ -1,0 +1,159 @@
+"""Commands as processes: they start what they need, share it, stop it, and survive being killed."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support import tree
+from tests.support.commands import Commands
+
+DEADLINE_SECONDS = 60.0
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    root = tmp_path / "library"
+    root.mkdir()
+    for number in range(40):
+        (root / f"{number}.jpg").write_bytes(b"%d" % (number // 2))
+    return root
+
+
+def test_ctrl_c_ends_up_cleanly_and_leaves_no_process(
+    sqlite_commands: Commands, library: Path
+) -> None:
+    process = sqlite_commands.start("up", library)
+    wait_for(lambda: sqlite_commands.state.joinpath("control.sock").exists())
+    wait_for(lambda: len(planes_of(sqlite_commands)) == 2)
+    wait_for_line(process, "Ctrl-C stops")
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 0, errors
+    assert "Traceback" not in errors
+    assert planes_of(sqlite_commands) == []
+
+
+def test_a_command_that_is_killed_takes_its_planes_with_it(
+    sqlite_commands: Commands, library: Path
+) -> None:
+    process = sqlite_commands.start("up", library)
+    wait_for_line(process, "Ctrl-C stops")
+    assert len(planes_of(sqlite_commands)) == 2
+    process.kill()
+    process.communicate(timeout=DEADLINE_SECONDS)
+    wait_for(lambda: planes_of(sqlite_commands) == [])
+    # What it left behind does not keep the next command from starting.
+    assert len(sqlite_commands.json("duplicates", "list")["groups"]) == 20
+
+
+def test_a_second_command_uses_the_planes_of_the_first(
+    sqlite_commands: Commands, library: Path
+) -> None:
+    process = sqlite_commands.start("up", library)
+    wait_for_line(process, "Ctrl-C stops")
+    before = planes_of(sqlite_commands)
+    assert len(sqlite_commands.json("duplicates", "list")["groups"]) == 20
+    assert sqlite_commands.json("worker", "list")["workers"][0]["state"] in ("idle", "processing")
+    assert planes_of(sqlite_commands) == before
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=DEADLINE_SECONDS)
+    assert planes_of(sqlite_commands) == []
+
+
+def test_commands_at_the_same_time_share_one_pair_of_planes(
+    sqlite_commands: Commands, library: Path
+) -> None:
+    sqlite_commands.run("library", "add", "Library", library)
+    running = [sqlite_commands.start("library", "list", "--json") for _ in range(4)]
+    for process in running:
+        printed, errors = process.communicate(timeout=DEADLINE_SECONDS)
+        assert process.returncode == 0, errors
+        assert [one["slug"] for one in json.loads(printed)["libraries"]] == ["library"]
+    assert planes_of(sqlite_commands) == []
+
+
+def test_a_run_killed_in_the_middle_is_finished_by_the_next(
+    commands: Commands, tmp_path: Path
+) -> None:
+    root = tmp_path / "library"
+    root.mkdir()
+    tree.generate(root, 4000, unreadable=False)
+    commands.environment["MEDIAPLANE_LEASE_SECONDS"] = "1"
+    killed = 0
+    for delay in (0.3, 0.8, 1.5):
+        process = commands.start("up", root, "--once", "--json")
+        wait_for(lambda: len(planes_of(commands)) == 2 or process.poll() is not None)
+        time.sleep(delay)  # somewhere in the work: the point is that it does not matter where
+        for plane in planes_of(commands):
+            os.kill(plane, signal.SIGKILL)
+        process.kill()
+        process.communicate(timeout=DEADLINE_SECONDS)
+        killed += process.returncode == -signal.SIGKILL
+    assert killed == 3
+    summary = commands.json("up", root, "--once")
+    assert commands.groups({"library": root}) == tree.brute_force(root)
+    assert summary["errors"] == 0
+
+
+def test_a_folder_that_does_not_exist_is_named_and_leaves_no_trace(
+    sqlite_commands: Commands, tmp_path: Path
+) -> None:
+    failed = sqlite_commands.run("up", tmp_path / "nowhere", "--once", code=1)
+    assert "nowhere" in failed.stderr
+    assert sqlite_commands.json("library", "list")["libraries"] == []
+
+
+def test_every_listing_is_one_json_document(sqlite_commands: Commands, library: Path) -> None:
+    sqlite_commands.json("up", library, "--once")
+    job = sqlite_commands.json("job", "list")["jobs"][0]
+    group = sqlite_commands.json("duplicates", "list", "--limit", "1")["groups"][0]
+    assert group.keys() >= {"group_key", "file_count", "total_size_bytes", "reclaimable_bytes"}
+    for noun, arguments in {
+        "libraries": ["library", "list"],
+        "files": ["file", "list", "library"],
+        "assets": ["asset", "list", "library"],
+        "groups": ["duplicates", "list"],
+        "jobs": ["job", "list"],
+        "workers": ["worker", "list"],
+    }.items():
+        assert sqlite_commands.json(*arguments)[noun], noun
+    assert sqlite_commands.json("duplicates", "files", group["group_key"])["files"]
+    assert sqlite_commands.json("job", "show", str(job["id"]))["job"]["state"] == "completed"
+    assert sqlite_commands.json("db", "status")
+
+
+def planes_of(commands: Commands) -> list[int]:
+    """Return the processes that run a plane on this state directory."""
+    found = []
+    mark = f"MEDIAPLANE_STATE={commands.state}".encode()
+    for entry in Path("/proc").iterdir():
+        try:
+            program = (entry / "cmdline").read_bytes()
+            environment = (entry / "environ").read_bytes().split(b"\0")
+        except (OSError, NotADirectoryError):
+            continue
+        if (b"control_plane" in program or b"data_plane" in program) and mark in environment:
+            found.append(int(entry.name))
+    return sorted(found)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def wait_for_line(process: subprocess.Popen[str], words: str) -> None:
+    """Read the process's messages until one has these words."""
+    assert process.stderr
+    for line in process.stderr:
+        if words in line:
+            return
+    raise AssertionError(f"the process ended without saying {words!r}")

@@ -1,0 +1,130 @@
+"""Pages stay cheap: among many rows both databases go straight to the next one by index."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from sqlalchemy import event, text
+
+from mediaplane.protocol.database import Database
+from mediaplane.v1 import duplicate_service_pb2 as duplicates_pb
+from mediaplane.v1 import job_service_pb2 as jobs_pb
+from tests.support.control import ControlPlane
+from tests.support.files import add_library
+
+ROWS = 20_000
+
+NUMBERS = {
+    "sqlite": "WITH RECURSIVE numbers(n) AS"
+    f" (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {ROWS})",
+    "postgresql": f"WITH numbers(n) AS (SELECT generate_series(1, {ROWS}))",
+}
+# A content of 32 bytes from a number: two files have each, and two have 200.
+CONTENT = {
+    "sqlite": "CAST(printf('%032d', {n}) AS BLOB)",
+    "postgresql": "convert_to(lpad(({n})::text, 32, '0'), 'UTF8')",
+}
+
+
+def fill(control: ControlPlane) -> None:
+    database = control.database.control
+    numbers, hashed = NUMBERS[database.dialect], CONTENT[database.dialect]
+    with database.write() as conn:
+        add_library(conn, "photos")
+        path = hashed.format(n="n")
+        shared = hashed.format(n="CASE WHEN n <= 400 THEN n % 2 ELSE n / 2 END")
+        conn.execute(
+            text(
+                "INSERT INTO library_files (library_id, rel_path, size_bytes, mtime_ns,"
+                " hash_algorithm, content_hash, created_at, updated_at)"
+                f" {numbers} SELECT 'photos', {path}, 7, 1, 'blake3', {shared}, n, n FROM numbers"
+            )
+        )
+        conn.execute(
+            text(
+                "INSERT INTO duplicate_groups (hash_algorithm, content_hash, file_count,"
+                " size_bytes, total_size_bytes, reclaimable_bytes, updated_at)"
+                f" {numbers} SELECT 'blake3', {path}, 2 + n % 5, 7, 14, 7, n FROM numbers"
+            )
+        )
+        conn.execute(
+            text(
+                "INSERT INTO jobs (kind, status, created_at, updated_at)"
+                f" {numbers} SELECT 'delete', 'completed', n / 100, n FROM numbers"
+            )
+        )
+    with database.write() as conn:
+        conn.execute(text("ANALYZE"))
+
+
+def plan(database: Database, table: str, call: Callable[[], object]) -> str:
+    """How the database carries out the last query of a table that a call makes."""
+    sent: list[tuple[str, Any]] = []
+
+    def note(_conn: Any, _cursor: Any, sql: str, parameters: Any, *_rest: Any) -> None:
+        if f"FROM {table}" in sql:
+            sent.append((sql, parameters))
+
+    event.listen(database.engine, "before_cursor_execute", note)
+    call()
+    event.remove(database.engine, "before_cursor_execute", note)
+    sql, parameters = sent[-1]
+    explain = "EXPLAIN QUERY PLAN" if database.dialect == "sqlite" else "EXPLAIN"
+    with database.read() as conn:
+        lines = conn.exec_driver_sql(f"{explain} {sql}", parameters).all()
+    return "\n".join(str(line[-1]) for line in lines)
+
+
+def assert_seeks(found: str, index: str) -> None:
+    """The index gives the order, and the place to begin: nothing is sorted or read in vain."""
+    assert index in found
+    assert "Sort" not in found
+    assert "TEMP B-TREE" not in found
+    assert "Filter" not in found
+    assert "Index Cond" in found or f"INDEX {index} (" in found
+
+
+@pytest.fixture
+def full(control: ControlPlane) -> ControlPlane:
+    fill(control)
+    return control
+
+
+def test_a_later_page_of_groups_begins_at_its_place_in_the_index(full: ControlPlane) -> None:
+    service = full.duplicates
+    first = service.ListDuplicateGroups(duplicates_pb.ListDuplicateGroupsRequest(page_size=1000))
+    request = duplicates_pb.ListDuplicateGroupsRequest(page_token=first.next_page_token)
+    found = plan(
+        full.database.control, "duplicate_groups", lambda: service.ListDuplicateGroups(request)
+    )
+    assert_seeks(found, "ix_duplicate_groups_page")
+
+
+def test_the_first_page_of_groups_reads_the_index_and_sorts_nothing(full: ControlPlane) -> None:
+    request = duplicates_pb.ListDuplicateGroupsRequest()
+    call = full.duplicates.ListDuplicateGroups
+    found = plan(full.database.control, "duplicate_groups", lambda: call(request))
+    assert "ix_duplicate_groups_page" in found
+    assert "Sort" not in found
+    assert "TEMP B-TREE" not in found
+
+
+def test_the_files_of_a_group_are_found_by_the_index_of_hashes(full: ControlPlane) -> None:
+    service, group = full.duplicates, "blake3:" + (b"0" * 31 + b"1").hex()
+    first = service.ListDuplicateFiles(
+        duplicates_pb.ListDuplicateFilesRequest(parent=group, page_size=100)
+    )
+    assert len(first.files) == 100
+    for token in ("", first.next_page_token):
+        request = duplicates_pb.ListDuplicateFilesRequest(parent=group, page_token=token)
+        call = partial(service.ListDuplicateFiles, request)
+        found = plan(full.database.control, "library_files", call)
+        assert_seeks(found, "ix_library_files_dedup_group")
+
+
+def test_a_later_page_of_jobs_begins_at_its_place_in_the_index(full: ControlPlane) -> None:
+    first = full.jobs.ListJobs(jobs_pb.ListJobsRequest(page_size=1000))
+    request = jobs_pb.ListJobsRequest(page_token=first.next_page_token)
+    found = plan(full.database.control, "jobs", lambda: full.jobs.ListJobs(request))
+    assert_seeks(found, "ix_jobs_page")

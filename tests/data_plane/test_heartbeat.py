@@ -1,0 +1,99 @@
+"""A worker keeps its leases while it works, says so, and hears when it has lost them."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from data_plane.executor import Cancelled, Context, Executor, LeaseLost
+from data_plane.registry import EXECUTORS
+from mediaplane.protocol.values import JobKind
+from tests.support.databases import Databases
+from tests.support.planes import Desk, Worker
+from tests.support.waiting import eventually
+
+WORK_SECONDS = 3.0
+
+
+@pytest.fixture
+def job_id(desk: Desk, tmp_path: Path) -> int:
+    desk.add_library(tmp_path)
+    return desk.create(JobKind.SCAN)
+
+
+@pytest.fixture
+def long_work(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Work that goes on until the event is set, or until it is told to end."""
+    done = threading.Event()
+
+    def run(_task: object, ctx: Context) -> None:
+        while not done.wait(0.005):
+            ctx.control.items += 1
+            ctx.control.check()
+
+    nothing: Callable[..., None] = lambda *_: None  # noqa: E731
+    monkeypatch.setitem(EXECUTORS, JobKind.SCAN, Executor(nothing, run, nothing))
+    return done
+
+
+def test_a_lease_of_a_second_outlasts_three_seconds_of_work(
+    desk: Desk, database: Databases, job_id: int, long_work: threading.Event
+) -> None:
+    with Worker(database.data, "patient", lease_seconds=1), Worker(database.data, "greedy"):
+        started = desk.wait_for(job_id, "running")["started_at"]
+        beaten = eventually(
+            lambda: desk.job(job_id)["worker_heartbeat_at"] > started + WORK_SECONDS * 1000
+        )
+        long_work.set()
+        job = desk.wait_for(job_id, "completed")
+    assert beaten
+    assert (job["lease_epoch"], job["attempts"]) == (1, 0)
+    assert job["finished_at"] - job["started_at"] >= WORK_SECONDS * 1000
+    assert desk.history(job_id) == ["job_added", "job_started", "job_done"]
+
+
+def test_progress_is_written_and_never_goes_back(
+    desk: Desk, database: Databases, job_id: int, long_work: threading.Event
+) -> None:
+    with Worker(database.data):
+        first = eventually(lambda: desk.job(job_id)["processed_items"])
+        second = eventually(lambda: max(desk.job(job_id)["processed_items"] - first, 0))
+        long_work.set()
+        job = desk.wait_for(job_id, "completed")
+    assert second > 0
+    assert job["processed_items"] >= first + second
+
+
+def test_a_lost_lease_ends_the_work_and_leaves_the_row_alone(
+    desk: Desk, database: Databases, job_id: int, long_work: threading.Event
+) -> None:
+    with Worker(database.data, "late") as worker:
+        held = eventually(worker.leases.all)
+        desk.change("UPDATE jobs SET lease_epoch = lease_epoch + 1, worker_id = 'new'")
+        taken = desk.job(job_id)
+        eventually(lambda: not worker.leases.all())
+        with pytest.raises(LeaseLost):
+            held[0].control.check()
+    assert desk.job(job_id) == taken
+
+
+def test_a_request_to_cancel_reaches_the_work(
+    desk: Desk, database: Databases, job_id: int, long_work: threading.Event
+) -> None:
+    with Worker(database.data) as worker:
+        held = eventually(worker.leases.all)
+        desk.cancel(job_id)
+        desk.wait_for(job_id, "cancelled", seconds=2)
+        with pytest.raises(Cancelled):
+            held[0].control.check()
+
+
+def test_a_worker_is_listed_while_it_runs_and_offline_afterwards(
+    desk: Desk, database: Databases
+) -> None:
+    with Worker(database.data, "one"):
+        with Worker(database.data, "two"):
+            assert desk.workers() == {"one": "idle", "two": "idle"}
+        assert desk.workers() == {"one": "idle", "two": "offline"}
+    assert desk.workers() == {"one": "offline", "two": "offline"}

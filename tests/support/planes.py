@@ -1,0 +1,134 @@
+"""Both planes in one process: workers with their real threads, and the policies and loops."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from sqlalchemy import select, text
+from sqlalchemy.engine import RowMapping
+
+from control_plane import loops
+from control_plane.policy import admission, libraries
+from control_plane.settings import ControlSettings
+from data_plane.executor import Context, Control
+from data_plane.heartbeat import Heartbeat
+from data_plane.jail import Jail
+from data_plane.leases import Leases
+from data_plane.runner import Runner
+from data_plane.settings import DataSettings
+from mediaplane.protocol.database import Database
+from mediaplane.protocol.tables import events, job_items, jobs, library_files, worker_status
+from mediaplane.protocol.values import JobKind
+from tests.support.databases import Databases
+from tests.support.waiting import eventually
+
+LIBRARY = "pictures"
+
+
+class Worker:
+    """A worker that looks often, so that tests need not wait."""
+
+    def __init__(self, database: Database, name: str = "worker-1", **settings: Any) -> None:
+        usual = {"slots": 1, "poll_seconds": 0.01, "progress_seconds": 0.05}
+        self.settings = DataSettings(**(usual | settings))
+        self.leases = Leases(name, threading.Event())
+        self.heartbeat = Heartbeat(database, self.leases, self.settings)
+        self.runner = Runner(database, self.leases, self.settings, self.context)
+
+    def context(self, control: Control) -> Context:
+        return Context(control, Jail)
+
+    def __enter__(self) -> Self:
+        self.heartbeat.start()
+        self.runner.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Stop as a process does that is asked to."""
+        if not self.leases.stopping.is_set():
+            self.leases.stopping.set()
+            assert self.runner.join(10)
+            self.heartbeat.stop()
+
+
+class Desk:
+    """What an operator does and sees, by the policies of the control plane."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def add_library(self, root: Path, **settings: Any) -> None:
+        with self.database.write() as conn:
+            libraries.create(conn, slug=LIBRARY, name="Pictures", root=bytes(root), **settings)
+
+    def create(self, kind: JobKind, **options: Any) -> int:
+        with self.database.write() as conn:
+            return int(admission.create(conn, kind, LIBRARY, **options)["id"])
+
+    def cancel(self, job_id: int) -> None:
+        with self.database.write() as conn:
+            admission.cancel(conn, job_id)
+
+    def job(self, job_id: int) -> RowMapping:
+        with self.database.read() as conn:
+            return conn.execute(select(jobs).where(jobs.c.id == job_id)).mappings().one()
+
+    def wait_for(self, job_id: int, *statuses: str, seconds: float = 20) -> RowMapping:
+        eventually(lambda: self.job(job_id)["status"] in statuses, seconds)
+        return self.job(job_id)
+
+    def run(self, kind: JobKind) -> RowMapping:
+        """Ask for a job and wait until it has ended."""
+        return self.wait_for(self.create(kind), "completed", "failed", "cancelled")
+
+    def items(self, job_id: int) -> list[RowMapping]:
+        with self.database.read() as conn:
+            query = select(job_items).where(job_items.c.job_id == job_id).order_by(job_items.c.id)
+            return list(conn.execute(query).mappings())
+
+    def history(self, job_id: int) -> list[str]:
+        with self.database.read() as conn:
+            query = select(events.c.type).where(events.c.job_id == job_id).order_by(events.c.id)
+            return list(conn.scalars(query))
+
+    def files(self) -> dict[bytes, RowMapping]:
+        with self.database.read() as conn:
+            found = conn.execute(select(library_files)).mappings()
+            return {bytes(row["rel_path"]): row for row in found}
+
+    def workers(self) -> dict[str, str]:
+        with self.database.read() as conn:
+            query = select(worker_status.c.worker_id, worker_status.c.state)
+            return dict(conn.execute(query).tuples().all())
+
+    def change(self, sql: str, **parameters: Any) -> None:
+        """Change rows behind the back of everybody."""
+        with self.database.write() as conn:
+            assert conn.execute(text(sql), parameters).rowcount > 0
+
+
+@pytest.fixture
+def desk(database: Databases) -> Desk:
+    return Desk(database.control)
+
+
+@contextmanager
+def control_loops(database: Databases) -> Iterator[None]:
+    """The loops of the control plane, in a hurry."""
+    stop = threading.Event()
+    settings = ControlSettings(
+        recovery_seconds=0.1, absorb_seconds=0.01, retry_base_seconds=0.1, retry_jitter=0
+    )
+    threads = loops.start(database.control, settings, stop)
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
