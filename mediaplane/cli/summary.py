@@ -66,12 +66,13 @@ def show_groups(client: "Client", statistics: Any) -> None:
         output.say()
         output.say(
             f"{output.plural(group.file_count, 'file')} of {output.human_bytes(group.size_bytes)},"
-            f" {output.human_bytes(group.reclaimable_bytes)} reclaimable  {group.group_key}"
+            f" {output.human_bytes(group.reclaimable_bytes)} reclaimable"
         )
+        output.say(f"  {group.group_key}")
         for file in islice(client.duplicate_files(group.group_key, _SHOWN_FILES), _SHOWN_FILES):
-            output.say(f"  {library_of(file)}: {file.rel_path_display}")
+            output.say(f"    {library_of(file)}: {file.rel_path_display}")
         if group.file_count > _SHOWN_FILES:
-            output.say(f"  and {output.human_count(group.file_count - _SHOWN_FILES)} more")
+            output.say(f"    and {output.human_count(group.file_count - _SHOWN_FILES)} more")
     if statistics.groups > _SHOWN_GROUPS:
         output.say()
         output.say(f"and {output.human_count(statistics.groups - _SHOWN_GROUPS)} more groups")

@@ -33,7 +33,7 @@ def test_a_delay_is_spread_by_a_fifth_to_both_sides() -> None:
 
 @given(
     attempt=st.integers(0, 5000),
-    base=st.floats(0, 1000),
+    base=st.floats(0.001, 1000),
     limit=st.floats(0, 1000),
     jitter=st.floats(0, 1),
 )
