@@ -88,20 +88,21 @@ def test_a_second_run_sees_only_what_changed(commands: Commands, tmp_path: Path)
     root.mkdir()
     for number in range(30):
         (root / f"{number}.jpg").write_bytes(b"%d" % (number // 2))
-    first = commands.json("up", root, "--once")
-    assert (first["files"], first["groups"]) == (30, 15)
-    again = commands.json("up", root, "--once")
-    assert _results(again) == _results(first)
-    assert _last_scan(commands)["new_files"] == _last_scan(commands)["changed_files"] == 0
+    with commands.planes():
+        first = commands.json("up", root, "--once")
+        assert (first["files"], first["groups"]) == (30, 15)
+        again = commands.json("up", root, "--once")
+        assert _results(again) == _results(first)
+        assert _last_scan(commands)["new_files"] == _last_scan(commands)["changed_files"] == 0
 
-    (root / "0.jpg").unlink()
-    (root / "2.jpg").write_bytes(b"another content")
-    (root / "new.jpg").write_bytes(b"another content")
-    last = commands.json("up", root, "--once")
-    assert (last["files"], last["groups"]) == (30, 14)
-    scan = _last_scan(commands)
-    assert (scan["new_files"], scan["changed_files"], scan["missing_files"]) == (1, 1, 1)
-    assert commands.groups({"library": root}) == tree.brute_force(root)
+        (root / "0.jpg").unlink()
+        (root / "2.jpg").write_bytes(b"another content")
+        (root / "new.jpg").write_bytes(b"another content")
+        last = commands.json("up", root, "--once")
+        assert (last["files"], last["groups"]) == (30, 14)
+        scan = _last_scan(commands)
+        assert (scan["new_files"], scan["changed_files"], scan["missing_files"]) == (1, 1, 1)
+        assert commands.groups({"library": root}) == tree.brute_force(root)
 
 
 def test_one_file_reached_through_two_libraries_is_no_duplicate(
@@ -126,18 +127,19 @@ def test_a_library_whose_disk_is_gone_keeps_everything_that_is_known(
     root.mkdir()
     for name in ("a", "b"):
         (root / name).write_bytes(b"equal")
-    commands.json("up", root, "--once")
-    root.rename(tmp_path / "away")
-    failed = commands.run("scan", "library", code=1)
-    assert "nothing was changed" in failed.stderr
-    root.mkdir()
-    failed = commands.run("scan", "library", code=1)
-    assert "--accept-new-root" in failed.stderr
-    assert len(commands.json("file", "list", "library")["files"]) == 2
-    assert len(commands.json("duplicates", "list")["groups"]) == 1
-    commands.run("scan", "library", "--accept-new-root")
-    assert commands.json("file", "list", "library")["files"] == []
-    assert commands.json("duplicates", "list")["groups"] == []
+    with commands.planes():
+        commands.json("up", root, "--once")
+        root.rename(tmp_path / "away")
+        failed = commands.run("scan", "library", code=1)
+        assert "nothing was changed" in failed.stderr
+        root.mkdir()
+        failed = commands.run("scan", "library", code=1)
+        assert "--accept-new-root" in failed.stderr
+        assert len(commands.json("file", "list", "library")["files"]) == 2
+        assert len(commands.json("duplicates", "list")["groups"]) == 1
+        commands.run("scan", "library", "--accept-new-root")
+        assert commands.json("file", "list", "library")["files"] == []
+        assert commands.json("duplicates", "list")["groups"] == []
 
 
 def _results(summary: dict[str, object]) -> dict[str, object]:

@@ -88,11 +88,11 @@ def test_a_run_killed_in_the_middle_is_finished_by_the_next(
     killed = 0
     for delay in (0.3, 0.8, 1.5):
         process = commands.start("up", root, "--once", "--json")
-        wait_for(lambda: len(planes_of(commands)) == 2 or process.poll() is not None)
+        wait_for(lambda: len(planes_of(commands)) == 2)
         time.sleep(delay)  # somewhere in the work: the point is that it does not matter where
+        process.kill()
         for plane in planes_of(commands):
             os.kill(plane, signal.SIGKILL)
-        process.kill()
         process.communicate(timeout=DEADLINE_SECONDS)
         killed += process.returncode == -signal.SIGKILL
     assert killed == 3
@@ -110,22 +110,23 @@ def test_a_folder_that_does_not_exist_is_named_and_leaves_no_trace(
 
 
 def test_every_listing_is_one_json_document(sqlite_commands: Commands, library: Path) -> None:
-    sqlite_commands.json("up", library, "--once")
-    job = sqlite_commands.json("job", "list")["jobs"][0]
-    group = sqlite_commands.json("duplicates", "list", "--limit", "1")["groups"][0]
-    assert group.keys() >= {"group_key", "file_count", "total_size_bytes", "reclaimable_bytes"}
-    for noun, arguments in {
-        "libraries": ["library", "list"],
-        "files": ["file", "list", "library"],
-        "assets": ["asset", "list", "library"],
-        "groups": ["duplicates", "list"],
-        "jobs": ["job", "list"],
-        "workers": ["worker", "list"],
-    }.items():
-        assert sqlite_commands.json(*arguments)[noun], noun
-    assert sqlite_commands.json("duplicates", "files", group["group_key"])["files"]
-    assert sqlite_commands.json("job", "show", str(job["id"]))["job"]["state"] == "completed"
-    assert sqlite_commands.json("db", "status")
+    with sqlite_commands.planes():
+        sqlite_commands.json("up", library, "--once")
+        job = sqlite_commands.json("job", "list")["jobs"][0]
+        group = sqlite_commands.json("duplicates", "list", "--limit", "1")["groups"][0]
+        assert group.keys() >= {"group_key", "file_count", "total_size_bytes", "reclaimable_bytes"}
+        for noun, arguments in {
+            "libraries": ["library", "list"],
+            "files": ["file", "list", "library"],
+            "assets": ["asset", "list", "library"],
+            "groups": ["duplicates", "list"],
+            "jobs": ["job", "list"],
+            "workers": ["worker", "list"],
+        }.items():
+            assert sqlite_commands.json(*arguments)[noun], noun
+        assert sqlite_commands.json("duplicates", "files", group["group_key"])["files"]
+        assert sqlite_commands.json("job", "show", str(job["id"]))["job"]["state"] == "completed"
+        assert sqlite_commands.json("db", "status")
 
 
 def planes_of(commands: Commands) -> list[int]:

@@ -37,7 +37,9 @@ def test_the_manual_lists_no_setting_that_does_not_exist() -> None:
         "MEDIAPLANE_DATA_ADDRESS",
         "MEDIAPLANE_SERVER",
     }
-    listed = {line.split("`")[1] for line in MANUAL.splitlines() if line.startswith("| `MEDIAPLANE")}
+    listed = {
+        line.split("`")[1] for line in MANUAL.splitlines() if line.startswith("| `MEDIAPLANE")
+    }
     assert listed == known
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from mediaplane.client import Client
 from mediaplane.locations import Locations
-from mediaplane.planes import control_plane, running
+from mediaplane.planes import control_plane, data_plane, running
 from mediaplane.v1.library_service_pb2 import File
 from tests.support.tree import Groups, inode, unprivileged
 
@@ -43,7 +43,9 @@ class Commands:
             timeout=300,
             check=False,
         )
-        assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert done.returncode == code, (
+            f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        )
         assert "Traceback" not in done.stderr + done.stdout, done.stderr + done.stdout
         return done
 
@@ -61,6 +63,13 @@ class Commands:
             stderr=subprocess.PIPE,
             text=True,
         )
+
+    @contextmanager
+    def planes(self) -> Iterator[None]:
+        """Keep both planes running, so that commands in between need not start them."""
+        locations = Locations.from_environment(self.environment)
+        with running([control_plane(locations), data_plane(locations)]):
+            yield
 
     @contextmanager
     def client(self) -> Iterator[Client]:

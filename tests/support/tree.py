@@ -15,7 +15,7 @@ HOSTILE_NAMES = (
     b"\r\x1b[31mred.jpg",
     b"-rf.jpg",
     b"$(touch pwn);`id`|&.jpg",
-    b"it's \"q\".jpg",
+    b'it\'s "q".jpg',
     "cafe\u0301.jpg".encode(),
     "caf\u00e9.jpg".encode(),
     "exe\u202egpj.png".encode(),
@@ -36,7 +36,9 @@ def generate(root: Path, files: int, *, unreadable: bool = True, seed: int = 7) 
     """Make a tree with at least this many files, the same for the same seed."""
     rng = random.Random(seed)
     base = os.fsencode(root)
-    contents = [rng.randbytes(rng.choice((1, 7, 100, 4096, 16384, 40000))) for _ in range(files // 8)]
+    contents = [
+        rng.randbytes(rng.choice((1, 7, 100, 4096, 16384, 40000))) for _ in range(files // 8)
+    ]
     folders = [base] + [
         os.path.join(base, *(b"d%d" % rng.randrange(7) for _ in range(rng.randrange(1, 6))))
         for _ in range(files // 40)
