@@ -10,8 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Row
 
 from data_plane.executor import explain
-from data_plane.jail import JailRefused
-from data_plane.roots import Roots
+from data_plane.roots import OutsideRoots, Roots
 from mediaplane.errors import (
     Aborted,
     FailedPrecondition,
@@ -79,7 +78,9 @@ class ContentService(ContentServiceServicer):
                 descriptor = jail.open_file(bytes(file.rel_path))
         except FileNotFoundError:
             raise NotFound("The file is not there any more; scan its library again.") from None
-        except (JailRefused, OSError) as error:
+        except OutsideRoots as error:
+            raise FailedPrecondition(f"The library lies {error.strerror}.") from None
+        except OSError as error:
             raise FailedPrecondition(explain(error)[1]) from None
         if not _is_as_scanned(descriptor, file):
             os.close(descriptor)
@@ -98,13 +99,16 @@ def _stream(
         end = min(end, request.offset + request.length)
     position = request.offset
     version = f"{file.size_bytes:x}-{file.mtime_ns:x}"
-    yield pb.ReadOriginalResponse(size_bytes=file.size_bytes, version_id=version)
+    message = pb.ReadOriginalResponse(size_bytes=file.size_bytes, version_id=version)
+    if position >= end:
+        yield message
     while position < end and context.is_active():
-        data = os.pread(descriptor, min(_BLOCK_BYTES, end - position), position)
-        if not data or not _is_as_scanned(descriptor, file):
+        message.data = os.pread(descriptor, min(_BLOCK_BYTES, end - position), position)
+        if not message.data or not _is_as_scanned(descriptor, file):
             raise Aborted("The file changed while it was read; scan its library and try again.")
-        position += len(data)
-        yield pb.ReadOriginalResponse(data=data)
+        position += len(message.data)
+        yield message
+        message = pb.ReadOriginalResponse()
 
 
 def _is_as_scanned(descriptor: int, file: Row[tuple[bytes, int, int, bool, bytes]]) -> bool:

@@ -50,7 +50,11 @@ _UNFINISHED = text(
     "SELECT EXISTS (SELECT 1 FROM job_items WHERE job_id = :job"
     " AND status IN ('pending', 'running'))"
 )
-_DONE = text("SELECT coalesce(sum(processed_items), 0) FROM job_items WHERE job_id = :job")
+_DONE = text(
+    "SELECT coalesce(sum(processed_items), 0),"
+    " coalesce(sum(CASE WHEN status = 'failed' THEN 1 ELSE 0 END), 0)"
+    " FROM job_items WHERE job_id = :job"
+)
 
 
 class Runner:
@@ -158,15 +162,23 @@ class Runner:
                 self._run_item(item)
                 continue
             with self._database.read() as conn:
-                if not conn.execute(_UNFINISHED, {"job": held.job_id}).scalar():
-                    held.control.items = conn.execute(_DONE, {"job": held.job_id}).scalar_one()
-                    return
+                is_done = not conn.execute(_UNFINISHED, {"job": held.job_id}).scalar()
+                items, failed = conn.execute(_DONE, {"job": held.job_id}).one()
+            if is_done:
+                break
             held.control.wait(_SHARD_WAIT_SECONDS)
+        held.control.items = int(items)
+        if failed:
+            raise Fail(
+                "shards_failed",
+                f"{failed} shards failed and the rest is done; `mediaplane job show"
+                f" {held.job_id}` says why. Starting the job again does what is left.",
+            )
 
     def _conclude(self, held: Held, work: Callable[[], Any], record: Callable[..., None]) -> None:
         """Do the work and take the one step that its outcome calls for."""
         try:
-            result = work()
+            self._complete(held, work(), record)
         except LeaseLost:
             log.warning("Lost the lease on %s %d", held.machine.name, held.lessee.row_id)
         except Interrupted:
@@ -182,8 +194,6 @@ class Runner:
         except Exception:
             log.exception("%s %d failed", held.machine.name, held.lessee.row_id)
             self._put_back(held, "internal", "The worker met an unexpected error; see its log.")
-        else:
-            self._complete(held, result, record)
 
     def _complete(self, held: Held, result: Any, record: Callable[..., None]) -> None:
         step = held.machine.step("complete")

@@ -40,20 +40,9 @@ def run(locations: Locations, settings: DataSettings, stop: threading.Event) -> 
 
     heartbeat = Heartbeat(database, leases, settings)
     runner = Runner(database, leases, settings, context)
-    content = ContentService(database, roots, settings.data_streams)
-    status = DataPlaneService(leases, roots)
     server, states = serving.build_server(
         locations.data_address,
-        [
-            (
-                "mediaplane.v1.ContentService",
-                lambda s: add_ContentServiceServicer_to_server(content, s),
-            ),
-            (
-                "mediaplane.v1.DataPlaneService",
-                lambda s: add_DataPlaneServiceServicer_to_server(status, s),
-            ),
-        ],
+        services(database, leases, roots, settings),
         calls=settings.data_calls,
         streams=settings.data_streams,
     )
@@ -69,6 +58,24 @@ def run(locations: Locations, settings: DataSettings, stop: threading.Event) -> 
     heartbeat.stop()
     stopped.wait()
     database.close()
+
+
+def services(
+    database: Database, leases: Leases, roots: Roots, settings: DataSettings
+) -> list[serving.Service]:
+    """Return every service of this plane."""
+    content = ContentService(database, roots, settings.data_streams)
+    status = DataPlaneService(leases, roots)
+    return [
+        (
+            "mediaplane.v1.ContentService",
+            lambda s: add_ContentServiceServicer_to_server(content, s),
+        ),
+        (
+            "mediaplane.v1.DataPlaneService",
+            lambda s: add_DataPlaneServiceServicer_to_server(status, s),
+        ),
+    ]
 
 
 def _worker_id(name: str) -> str:

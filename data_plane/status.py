@@ -15,7 +15,7 @@ from data_plane.roots import Roots
 from mediaplane import __version__
 from mediaplane.errors import InvalidArgument
 from mediaplane.filesystems import filesystem_type
-from mediaplane.protocol.machines import JOB_ITEMS
+from mediaplane.protocol.machines import JOB_ITEMS, JOBS
 from mediaplane.v1 import data_plane_service_pb2 as pb
 from mediaplane.v1.data_plane_service_pb2_grpc import DataPlaneServiceServicer
 from mediaplane.v1.worker_service_pb2 import Worker
@@ -34,7 +34,7 @@ class DataPlaneService(DataPlaneServiceServicer):
     def GetStatus(
         self, request: pb.GetStatusRequest, context: grpc.ServicerContext
     ) -> pb.DataPlaneStatus:
-        held = self._leases.all()
+        held = sorted(self._leases.all(), key=lambda one: one.started_at)
         with Jail(b"/") as jail:
             resolver = jail.resolver
         return pb.DataPlaneStatus(
@@ -48,7 +48,7 @@ class DataPlaneService(DataPlaneServiceServicer):
                     item=f"jobs/{one.job_id}/items/{one.row['id']}"
                     if one.machine is JOB_ITEMS
                     else "",
-                    step=one.machine.name,
+                    step=one.row["kind"] if one.machine is JOBS else "shard",
                     start_time=_time(one.started_at),
                 )
                 for one in held
@@ -78,7 +78,7 @@ class DataPlaneService(DataPlaneServiceServicer):
             device=signed64(device),
             inode=signed64(inode),
             filesystem_type=filesystem_type(Path(os.fsdecode(root))),
-            message="The folder is empty." if is_empty else "The folder can be read.",
+            message="The folder is empty; is its disk mounted?" if is_empty else "",
         )
 
 

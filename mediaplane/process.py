@@ -6,9 +6,12 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
+from sqlalchemy.exc import OperationalError
+
 from mediaplane import serving, settings
 from mediaplane.errors import UnusableDatabase, UnusableSettings
 from mediaplane.locations import Locations
+from mediaplane.protocol.database import explain
 
 Settings = TypeVar("Settings")
 
@@ -28,4 +31,7 @@ def main(kind: type[Settings], run: Callable[..., None]) -> int:
     except (UnusableDatabase, UnusableSettings) as error:
         print(f"mediaplane: {error}", file=sys.stderr)  # noqa: T201
         return 2
+    except OperationalError as error:
+        print(f"mediaplane: The database does not answer: {explain(error)}", file=sys.stderr)  # noqa: T201
+        return 1
     return 0

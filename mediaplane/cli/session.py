@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
 
@@ -146,6 +146,11 @@ def _explain(error: Exception) -> NoReturn:
     expected = (client.CommandFailed, errors.UnusableDatabase, errors.UnusableSettings, OSError)
     if isinstance(error, expected):
         output.tell(f"Error: {error}")
+    elif type(error).__module__ == "sqlalchemy.exc" and type(error).__name__ == "OperationalError":
+        # By name: importing SQLAlchemy takes long, and most failures have nothing to do with it.
+        from mediaplane.protocol.database import explain  # noqa: PLC0415
+
+        output.tell(f"Error: The database cannot be used: {explain(cast(Any, error))}")
     elif os.environ.get("MEDIAPLANE_DEBUG"):
         raise error
     else:

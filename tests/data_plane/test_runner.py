@@ -11,8 +11,7 @@ from blake3 import blake3
 from sqlalchemy import text
 
 from control_plane.policy import hashing
-from data_plane import registry
-from data_plane.executor import Context, HashResult, HashTask
+from data_plane.executor import Context, Executor, HashResult, HashTask
 from data_plane.executors.hash import hash_files
 from data_plane.registry import EXECUTORS
 from mediaplane.protocol.values import JobKind
@@ -152,7 +151,8 @@ def test_finished_shards_are_not_done_again(
         put(root, b"%d" % number, b"x")
     scanned(desk, database, root)
     job_id = desk.create(JobKind.HASH)
-    first, done = Worker(database.data, "first"), []
+    first = Worker(database.data, "first")
+    done: list[HashResult] = []
 
     def hash_two(task: HashTask, ctx: Context) -> HashResult:
         if len(done) == 2:
@@ -163,9 +163,7 @@ def test_finished_shards_are_not_done_again(
 
     real = EXECUTORS[JobKind.HASH]
     with monkeypatch.context() as patch:
-        patch.setitem(
-            EXECUTORS, JobKind.HASH, registry.Executor(real.prepare, hash_two, real.record)
-        )
+        patch.setitem(EXECUTORS, JobKind.HASH, Executor(real.prepare, hash_two, real.record))
         first.runner.work_once()
     assert [item["status"] for item in desk.items(job_id)] == ["completed"] * 2 + ["pending"] * 3
     with Worker(database.data, "second"):
@@ -226,7 +224,7 @@ def test_a_finish_that_comes_after_the_lease_is_lost_is_refused_with_its_hashes(
         worker.leases.stopping.set()  # or it would wait for the other one
         return result
 
-    patched = registry.Executor(real.prepare, hash_too_slowly, real.record)
+    patched = Executor(real.prepare, hash_too_slowly, real.record)
     monkeypatch.setitem(EXECUTORS, JobKind.HASH, patched)
     worker.runner.work_once()
     assert desk.items(job_id) == taken

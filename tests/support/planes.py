@@ -105,7 +105,7 @@ class Desk:
     def workers(self) -> dict[str, str]:
         with self.database.read() as conn:
             query = select(worker_status.c.worker_id, worker_status.c.state)
-            return dict(conn.execute(query).tuples().all())
+            return {row.worker_id: row.state for row in conn.execute(query)}
 
     def change(self, sql: str, **parameters: Any) -> None:
         """Change rows behind the back of everybody."""
