@@ -28,7 +28,7 @@ def steps(pytest_arguments: list[str]) -> list[Step]:
         Step("generated code is current", [python, "tools/generate_proto.py", "--check"]),
         Step("generated docs are current", [python, "-m", "mediaplane.protocol.docs", "--check"]),
         Step("mypy --strict", [f"{BIN}/mypy", "--no-error-summary"]),
-        Step("pytest", [python, "-m", "pytest", *pytest_arguments]),
+        Step("pytest", [python, "-m", "pytest", "-n", "auto", *pytest_arguments]),
     ]
 
 
