@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 from sqlalchemy import bindparam, text
-from sqlalchemy.exc import SQLAlchemyError
 
 from data_plane.leases import Held, Leases
 from data_plane.settings import DataSettings
@@ -55,7 +54,8 @@ class Heartbeat:
         while not self._stop.wait(self._settings.progress_seconds):
             try:
                 self._beat()
-            except SQLAlchemyError:
+            except Exception:
+                # Whatever it was: a worker whose heart stops for good would lose all its work.
                 log.exception("A heartbeat could not be written")
 
     def _beat(self) -> None:

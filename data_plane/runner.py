@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.engine import RowMapping
-from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import InterfaceError, OperationalError
 
 from data_plane.executor import (
     Cancelled,
@@ -94,8 +94,9 @@ class Runner:
             try:
                 if not self.work_once():
                     stopping.wait(self._settings.poll_seconds)
-            except SQLAlchemyError:
+            except Exception:
                 # Leases lapse and the work is done again; here nothing can be written anyway.
+                # Not only SQLAlchemy's errors: those of a new connection come as the driver's own.
                 log.exception("The database could not be used")
                 stopping.wait(1.0)
 

@@ -28,6 +28,8 @@ def _advance(conn: Connection, session: RowMapping) -> bool:
     if refusal is not None:
         _fail(conn, session, *refusal)
         return True
+    if not _is_trusted(session):
+        return False
     upto = discovery.next_chunk(conn, session["id"], ScanChange.SEEN, CHUNK)
     if upto is not None:
         discovery.absorb_seen(conn, session, upto)
@@ -40,6 +42,12 @@ def _advance(conn: Connection, session: RowMapping) -> bool:
         return True
     _succeed(conn, session)
     return True
+
+
+def _is_trusted(session: RowMapping) -> bool:
+    """Tell whether the report is of the right root; a library scanned before waits for the proof."""
+    is_first = session["known_inode"] is None or session["job_payload"].get("accept_new_root")
+    return is_first or session["root_inode"] is not None
 
 
 def _refusal(conn: Connection, session: RowMapping) -> tuple[str, str] | None:

@@ -72,4 +72,6 @@ def _status(file: Any) -> str:
         return "missing"
     if file.error_code:
         return str(file.error_message or file.error_code)
-    return "not hashed" if file.needs_hash else "hashed"
+    if file.content_hash:
+        return "hashed"
+    return "to be hashed" if file.needs_hash else "not hashed"

@@ -1,6 +1,8 @@
 """`mediaplane up`: everything at once, from a directory to its duplicates."""
 
 import shlex
+import shutil
+import sys
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,10 +78,11 @@ def _serve(session: Session, client: "Client") -> None:
 
     # In full: the other terminal may be in another directory.
     state = f" --state {shlex.quote(str(session.locations.state))}" if session.state else ""
+    program = "mediaplane" if shutil.which("mediaplane") else sys.argv[0]
     output.tell(
         f"\nServing at {client.control_address}. From another terminal:\n"
-        f"  mediaplane duplicates list{state}\n"
-        f"  mediaplane job list{state}\n"
+        f"  {program} duplicates list{state}\n"
+        f"  {program} job list{state}\n"
         "Ctrl-C stops."
     )
     try:

@@ -3,8 +3,10 @@
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from data_plane.executor import Cancelled, Context, Executor, LeaseLost
 from data_plane.registry import EXECUTORS
@@ -87,6 +89,32 @@ def test_a_request_to_cancel_reaches_the_work(
         desk.wait_for(job_id, "cancelled", seconds=2)
         with pytest.raises(Cancelled):
             held[0].control.check()
+
+
+def test_a_worker_outlives_a_database_that_refuses_its_connections(
+    desk: Desk, database: Databases, job_id: int, long_work: threading.Event
+) -> None:
+    refused: set[str] = set()
+
+    def refuse(connection: Any, _record: object) -> None:
+        connection.close()
+        refused.add(threading.current_thread().name.partition("-")[0])
+        raise ConnectionError("as a driver's own error, in nobody's wrapping")
+
+    engine = database.data.engine
+    with Worker(database.data, slots=2):
+        eventually(lambda: desk.job(job_id)["processed_items"])
+        event.listen(engine, "connect", refuse)
+        engine.dispose()
+        try:
+            eventually(lambda: refused == {"slot", "heartbeat"})
+        finally:
+            event.remove(engine, "connect", refuse)
+        before = desk.job(job_id)["processed_items"]
+        eventually(lambda: desk.job(job_id)["processed_items"] > before)
+        assert len([one for one in threading.enumerate() if one.name.startswith("slot-")]) == 2
+        long_work.set()
+        assert desk.wait_for(job_id, "completed")["lease_epoch"] == 1
 
 
 def test_a_worker_is_listed_while_it_runs_and_offline_afterwards(

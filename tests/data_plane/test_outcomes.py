@@ -163,16 +163,14 @@ def test_an_unexpected_error_fails_the_shard_and_stays_out_of_its_row(
     assert item["message"] == "The worker met an unexpected error; see its log."
 
 
-def test_a_result_that_cannot_be_recorded_completes_nothing_and_the_worker_goes_on(
+def test_a_result_that_cannot_be_recorded_puts_the_job_back(
     desk: Desk, database: Databases, job_id: int, do: Callable[..., None]
 ) -> None:
     do(lambda *_: None, crash)
-    with Worker(database.data):
-        job = desk.wait_for(job_id, "retryable")
-        assert job["error_code"] == "internal"
-        do(lambda *_: None)
-        desk.change("UPDATE jobs SET status = 'pending'")
-        desk.wait_for(job_id, "completed")
+    assert Worker(database.data).runner.work_once()
+    job = desk.job(job_id)
+    assert (job["status"], job["error_code"], job["progress"]) == ("retryable", "internal", 0.0)
+    assert desk.history(job_id) == [*STARTED, "job_error"]
 
 
 def test_an_expired_lease_is_taken_back_by_whoever_claims_next(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, insert, select, text
 
 from mediaplane.protocol.duplicates import summarise
-from mediaplane.protocol.tables import libraries, library_files
+from mediaplane.protocol.tables import duplicate_groups, libraries, library_files
 
 # The protocol's words for the rows that may form groups, and for what a group is.
 SOURCE_SET = (
@@ -89,8 +89,23 @@ def expected_groups(conn: Connection) -> list[Group]:
               bytes(row.content_hash).hex())
         for row in conn.execute(text(GROUPS))
     ]  # fmt: skip
+    return _in_order(found)
+
+
+def summarised_groups(conn: Connection) -> list[Group]:
+    """The groups that the summary holds, in the order of its listing."""
+    rows = conn.execute(select(duplicate_groups)).mappings()
+    found = [
+        Group(row["file_count"], row["total_size_bytes"], row["hash_algorithm"],
+              bytes(row["content_hash"]).hex())
+        for row in rows
+    ]  # fmt: skip
+    return _in_order(found)
+
+
+def _in_order(groups: list[Group]) -> list[Group]:
     return sorted(
-        found,
+        groups,
         key=lambda group: (
             -group.file_count,
             -group.total_size_bytes,
