@@ -21,9 +21,6 @@ def absorb(database: Database) -> bool:
 
 
 def _advance(conn: Connection, session: RowMapping) -> bool:
-    if session["job_status"] != JobStatus.RUNNING or session["job_epoch"] != session["lease_epoch"]:
-        _fail(conn, session, "scan_ended", "The scan ended before its report was complete.")
-        return True
     refusal = _refusal(conn, session)
     if refusal is not None:
         _fail(conn, session, *refusal)
@@ -45,13 +42,15 @@ def _advance(conn: Connection, session: RowMapping) -> bool:
 
 
 def _is_trusted(session: RowMapping) -> bool:
-    """Tell whether the report is of the right root; a library scanned before waits for the proof."""
+    """Tell whether the root is known to be the library's; only the first scan may go ahead."""
     is_first = session["known_inode"] is None or session["job_payload"].get("accept_new_root")
     return is_first or session["root_inode"] is not None
 
 
 def _refusal(conn: Connection, session: RowMapping) -> tuple[str, str] | None:
-    """Return why the report cannot be about this library: a lost mount is no mass deletion."""
+    """Return why the report is not to be believed: a lost mount is no mass deletion."""
+    if session["job_status"] != JobStatus.RUNNING or session["job_epoch"] != session["lease_epoch"]:
+        return "scan_ended", "The scan ended before its report was complete."
     if session["job_payload"].get("accept_new_root"):
         return None
     known, seen = session["known_inode"], session["root_inode"]

@@ -1,44 +1,26 @@
-"""What a scan's report does to the files that are known, and when it does nothing at all."""
-
-from typing import Any
+"""What a scan's report does to the files that are known."""
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import Connection, insert, select
 
 from control_plane.policy import discovery, recovery
 from control_plane.policy.backoff import Backoff
-from control_plane.store import jobs
-from mediaplane.protocol.tables import libraries, scan_errors
+from mediaplane.protocol.tables import scan_errors, scan_sessions
 from tests.support import worker
 from tests.support.databases import Databases
-from tests.support.files import Group, add_files, add_library, content, digest, summarise_all
+from tests.support.files import add_files, add_library, content, digest
 from tests.support.reports import (
-    ROOT_INODE,
+    LIBRARY,
+    PAIR,
     files_of,
     groups_of,
     known_library,
+    known_pair,
     library_of,
+    seen,
     start_scan,
 )
 from tests.support.rows import Rows
-
-PAIR = [Group(2, 20, "blake3", digest(1).hex())]
-
-
-def known_pair(database: Databases, **columns: Any) -> None:
-    """A library with two copies of one content, `a` and `b`."""
-    hashed = content(1) | {"size_bytes": 10, "mtime_ns": 5, "device": 1}
-    known_library(
-        database,
-        hashed | {"rel_path": b"a", "inode": 11} | columns,
-        hashed | {"rel_path": b"b", "inode": 12},
-    )
-    with database.control.write() as conn:
-        summarise_all(conn)
-
-
-def seen(path: bytes, inode: int, **columns: Any) -> dict[str, Any]:
-    return {"rel_path": path, "size_bytes": 10, "mtime_ns": 5, "inode": inode} | columns
 
 
 def hash_of(database: Databases, path: bytes) -> tuple[str | None, bytes | None]:
@@ -70,7 +52,7 @@ def test_a_changed_file_loses_its_hash_and_its_group(
     assert groups_of(database) == PAIR
     scan = start_scan(database)
     scan.stage("seen", seen(b"a", 11) | change)
-    scan.walked(root_inode=ROOT_INODE)
+    scan.walked()
     scan.absorbed()
     assert hash_of(database, b"a") == (None, None)
     assert hash_of(database, b"b") == ("blake3", digest(1))
@@ -107,7 +89,7 @@ def test_a_file_that_comes_back_as_it_was_rejoins_its_group(database: Databases)
 
 def test_no_file_is_missing_before_the_whole_library_was_walked(database: Databases) -> None:
     known_pair(database)
-    scan = start_scan(database)
+    scan = start_scan(database, accept_new_root=True)
     scan.stage("missing", {"rel_path": b"a"})
     assert scan.absorbed() == 0
     assert not files_of(database)[b"a"]["is_missing"]
@@ -134,115 +116,6 @@ def test_a_scan_leaves_the_same_names_of_other_libraries_alone(database: Databas
     assert files_of(database, "films") == before
 
 
-def test_the_report_of_a_worker_that_lost_its_lease_is_thrown_away(database: Databases) -> None:
-    known_pair(database)
-    lost = start_scan(database)
-    lost.stage("seen", seen(b"new", 13))
-    lost.stage("missing", {"rel_path": b"a"})
-    lost.walked()
-    assert worker.finish(database.data, lost.job, "retry")
-    with database.control.write() as conn:
-        assert jobs.requeue(conn, "requeue_now", lost.job["id"])
-    job = worker.claim(database.data)
-    assert (job["id"], job["lease_epoch"]) == (lost.job["id"], lost.job["lease_epoch"] + 1)
-    session = worker.open_scan(database.data, job)
-    worker.stage(database.data, session, "seen", [seen(b"second", 14)])
-    worker.walked(database.data, session)
-    lost.absorbed()
-    assert lost.verdict == ("failed", "scan_ended")
-    assert lost.entries_left == 0
-    assert files_of(database).keys() == {b"a", b"b", b"second"}
-    assert not files_of(database)[b"a"]["is_missing"]
-
-
-@pytest.mark.parametrize("step", ["complete", "fail", "cancel", "retry", "release"])
-def test_a_report_is_refused_once_its_job_runs_no_more(database: Databases, step: str) -> None:
-    known_pair(database)
-    scan = start_scan(database)
-    scan.stage("seen", seen(b"new", 13))
-    scan.walked()
-    assert worker.finish(database.data, scan.job, step)
-    assert scan.absorbed() == 1
-    assert scan.verdict == ("failed", "scan_ended")
-    assert scan.entries_left == 0
-    assert files_of(database).keys() == {b"a", b"b"}
-
-
-def test_another_folder_in_the_place_of_the_library_changes_nothing(database: Databases) -> None:
-    known_pair(database)
-    before = files_of(database)
-    scan = start_scan(database)
-    scan.stage("seen", seen(b"new", 13), seen(b"b", 99, size_bytes=1))
-    scan.stage("missing", {"rel_path": b"a"})
-    scan.absorbed()  # while it is still being walked
-    scan.walked(root_inode=ROOT_INODE + 1)
-    scan.absorbed()
-    assert scan.verdict == ("failed", "root_changed")
-    assert "--accept-new-root" in scan.session["error_message"]
-    assert files_of(database) == before
-    assert groups_of(database) == PAIR
-    assert library_of(database)["root_inode"] == ROOT_INODE
-
-
-def test_a_new_root_is_taken_when_the_operator_says_so(database: Databases) -> None:
-    known_pair(database)
-    scan = start_scan(database, accept_new_root=True)
-    scan.stage("seen", seen(b"new", 13))
-    scan.stage("missing", {"rel_path": b"a"}, {"rel_path": b"b"})
-    scan.walked(root_device=8, root_inode=ROOT_INODE + 1)
-    scan.absorbed()
-    assert scan.verdict == ("succeeded", None)
-    library = library_of(database)
-    assert (library["root_device"], library["root_inode"]) == (8, ROOT_INODE + 1)
-    missing = {path: row["is_missing"] for path, row in files_of(database).items()}
-    assert missing == {b"a": True, b"b": True, b"new": False}
-
-
-def test_a_library_that_is_suddenly_empty_loses_no_file(database: Databases) -> None:
-    known_pair(database)
-    scan = start_scan(database)
-    scan.stage("missing", {"rel_path": b"a"}, {"rel_path": b"b"})
-    scan.walked(seen_files=0)
-    scan.absorbed()
-    assert scan.verdict == ("failed", "root_empty")
-    assert not any(row["is_missing"] for row in files_of(database).values())
-    assert groups_of(database) == PAIR
-    again = start_again(database, scan.job["id"])
-    again.stage("missing", {"rel_path": b"a"}, {"rel_path": b"b"})
-    again.walked(seen_files=0)
-    again.absorbed()
-    assert again.verdict == ("succeeded", None)
-    assert all(row["is_missing"] for row in files_of(database).values())
-
-
-def start_again(database: Databases, job_id: int) -> Any:
-    """Scan the library once more, and mean it."""
-    with database.control.write() as conn:
-        conn.execute(update(jobs.jobs).where(jobs.jobs.c.id == job_id).values(status="failed"))
-    return start_scan(database, accept_new_root=True)
-
-
-def test_a_library_that_was_always_empty_is_scanned_well(database: Databases) -> None:
-    known_library(database, {"rel_path": b"gone", "is_missing": True}, root_inode=None)
-    scan = start_scan(database)
-    scan.walked(seen_files=0, root_inode=5)
-    scan.absorbed()
-    assert scan.verdict == ("succeeded", None)
-    assert library_of(database)["root_inode"] == 5
-
-
-def test_a_library_is_idle_once_the_report_of_its_ended_scan_is_refused(
-    database: Databases,
-) -> None:
-    known_library(database)
-    scan = start_scan(database)
-    with database.control.write() as conn:
-        conn.execute(update(libraries).values(scan_status="scanning"))
-    worker.finish(database.data, scan.job, "fail")
-    scan.absorbed()
-    assert library_of(database)["scan_status"] == "idle"
-
-
 def test_the_scan_status_follows_a_scan_through_its_life(database: Databases) -> None:
     known_library(database)
     seen_statuses = []
@@ -252,7 +125,7 @@ def test_the_scan_status_follows_a_scan_through_its_life(database: Databases) ->
         seen_statuses.append(library_of(database)["scan_status"])
 
     with database.control.write() as conn:
-        Rows(conn).add("jobs", kind="scan", library_id="photos", payload={"library": "photos"})
+        Rows(conn).add("jobs", kind="scan", library_id=LIBRARY, payload={"library": LIBRARY})
     settled()
     job = worker.claim(database.data)
     settled()
@@ -272,9 +145,10 @@ def test_only_a_good_scan_replaces_what_earlier_ones_could_not_look_at(
 ) -> None:
     known_pair(database)
     with database.control.write() as conn:
-        rows, other = Rows(conn), add_library(conn, "films")
-        for library, code in ((other, "films"), ("photos", "old")):
-            session = rows.add("scan_sessions", library_id=library, status="succeeded")
+        for library, code in ((add_library(conn, "films"), "films"), (LIBRARY, "old")):
+            job = Rows(conn).add("jobs", status="completed")
+            row = {"library_id": library, "job_id": job, "lease_epoch": 1, "status": "succeeded"}
+            session = conn.scalars(insert(scan_sessions).returning(scan_sessions.c.id), row).one()
             add_error(conn, session, code)
     scan = start_scan(database)
     with database.control.write() as conn:
@@ -287,9 +161,9 @@ def test_only_a_good_scan_replaces_what_earlier_ones_could_not_look_at(
         )
 
 
-def add_error(conn: Any, session: int, code: str) -> None:
+def add_error(conn: Connection, session: int, code: str) -> None:
     row = {"session_id": session, "rel_path": b"x", "error_code": code, "error_message": code}
-    conn.execute(scan_errors.insert(), row)
+    conn.execute(insert(scan_errors), row)
 
 
 def test_a_long_report_is_taken_over_in_chunks_and_the_missing_come_last(

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import event
@@ -96,20 +95,18 @@ def test_a_worker_outlives_a_database_that_refuses_its_connections(
 ) -> None:
     refused: set[str] = set()
 
-    def refuse(connection: Any, _record: object) -> None:
-        connection.close()
+    def refuse(*_: object) -> None:
         refused.add(threading.current_thread().name.partition("-")[0])
         raise ConnectionError("as a driver's own error, in nobody's wrapping")
 
     engine = database.data.engine
     with Worker(database.data, slots=2):
         eventually(lambda: desk.job(job_id)["processed_items"])
-        event.listen(engine, "connect", refuse)
-        engine.dispose()
+        event.listen(engine, "checkout", refuse)
         try:
             eventually(lambda: refused == {"slot", "heartbeat"})
         finally:
-            event.remove(engine, "connect", refuse)
+            event.remove(engine, "checkout", refuse)
         before = desk.job(job_id)["processed_items"]
         eventually(lambda: desk.job(job_id)["processed_items"] > before)
         assert len([one for one in threading.enumerate() if one.name.startswith("slot-")]) == 2

@@ -163,6 +163,26 @@ def test_an_unexpected_error_fails_the_shard_and_stays_out_of_its_row(
     assert item["message"] == "The worker met an unexpected error; see its log."
 
 
+def test_a_job_with_a_failed_shard_fails_when_the_others_are_done(
+    desk: Desk, database: Databases, item_id: int, do: Callable[..., None]
+) -> None:
+    with database.control.write() as conn:
+        job_id = Rows(conn).get("job_items", item_id)["job_id"]
+        Rows(conn).add("job_items", job_id=job_id)
+    desk.change("UPDATE jobs SET status = 'pending'")
+
+    def fail_first(*_: object) -> HashResult:
+        if desk.items(job_id)[0]["status"] == "running":
+            raise Fail("bad", "It is bad.")
+        return HashResult()
+
+    do(fail_first)
+    assert Worker(database.data).runner.work_once()
+    assert [item["status"] for item in desk.items(job_id)] == ["failed", "completed"]
+    job = desk.job(job_id)
+    assert (job["status"], job["error_code"]) == ("failed", "shards_failed")
+
+
 def test_a_result_that_cannot_be_recorded_puts_the_job_back(
     desk: Desk, database: Databases, job_id: int, do: Callable[..., None]
 ) -> None:

@@ -10,11 +10,20 @@ from control_plane.policy import discovery
 from mediaplane.protocol.tables import assets, libraries, library_files, scan_entries, scan_sessions
 from tests.support import worker
 from tests.support.databases import Databases
-from tests.support.files import Group, add_files, add_library, summarised_groups
+from tests.support.files import (
+    Group,
+    add_files,
+    add_library,
+    content,
+    digest,
+    summarise_all,
+    summarised_groups,
+)
 from tests.support.rows import Rows
 
 LIBRARY = "photos"
 ROOT_INODE = 1
+PAIR = [Group(2, 20, "blake3", digest(1).hex())]
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,23 @@ def known_library(database: Databases, *files: dict[str, Any], **columns: Any) -
     with database.control.write() as conn:
         add_library(conn, LIBRARY, **({"root_device": 1, "root_inode": ROOT_INODE} | columns))
         add_files(conn, LIBRARY, files)
+
+
+def known_pair(database: Databases, **columns: Any) -> None:
+    """A library that was found to hold two copies of one content, `a` and `b`."""
+    hashed = content(1) | {"size_bytes": 10, "mtime_ns": 5, "device": 1}
+    known_library(
+        database,
+        hashed | {"rel_path": b"a", "inode": 11} | columns,
+        hashed | {"rel_path": b"b", "inode": 12},
+    )
+    with database.control.write() as conn:
+        summarise_all(conn)
+
+
+def seen(path: bytes, inode: int, **columns: Any) -> dict[str, Any]:
+    """An entry of the report; by default of a file like those two."""
+    return {"rel_path": path, "size_bytes": 10, "mtime_ns": 5, "inode": inode} | columns
 
 
 def start_scan(database: Databases, **payload: Any) -> Scan:

@@ -1,0 +1,146 @@
+"""Streams: how many there may be, and how they end when a plane stops."""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+from grpc import StatusCode
+
+from control_plane import server as control_server
+from control_plane.settings import ControlSettings
+from data_plane import server as data_server
+from data_plane.settings import DataSettings
+from mediaplane.client import Client
+from mediaplane.locations import Locations
+from mediaplane.v1.content_service_pb2 import ReadOriginalRequest
+from mediaplane.v1.job_service_pb2 import JOB_KIND_SCAN, GetJobRequest, WatchJobsRequest
+from tests.support.control import (
+    SCAN,
+    ControlPlane,
+    job_id,
+    refusal,
+    refusal_of,
+    serving_control,
+    state,
+)
+from tests.support.databases import Databases
+from tests.support.rows import Rows
+from tests.support.waiting import eventually
+
+# More than all buffers on the way hold, so that the server waits for its reader.
+VAST_BYTES = 64 << 20
+
+
+@contextmanager
+def running(run: Any, settings: Any, locations: Locations) -> Iterator[threading.Event]:
+    """A whole plane in a thread; setting the event stops it, and so does leaving."""
+    stop = threading.Event()
+    thread = threading.Thread(target=run, args=(locations, settings, stop))
+    thread.start()
+    try:
+        yield stop
+    finally:
+        stop.set()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def locations(database: Databases, directory: Path) -> Locations:
+    return Locations(
+        state=directory,
+        database_url=database.url,
+        control_address=f"unix:{directory / 'control.sock'}",
+        data_address=f"unix:{directory / 'data.sock'}",
+    )
+
+
+def is_watchable(control: ControlPlane, request: WatchJobsRequest) -> bool:
+    stream = control.jobs.WatchJobs(request)
+    try:
+        next(stream)
+    except grpc.RpcError as error:
+        assert refusal_of(error).reason == "OVERLOADED"
+        return False
+    stream.cancel()
+    return True
+
+
+def test_watchers_beyond_the_limit_are_turned_away_while_other_calls_are_answered(
+    database: Databases, tmp_path: Path
+) -> None:
+    with serving_control(database, tmp_path, control_calls=1, control_watchers=3) as control:
+        job = control.create(SCAN, control.library("photos"))
+        request = WatchJobsRequest(names=[job.name])
+        streams = [control.jobs.WatchJobs(request) for _ in range(3)]
+        for stream in streams:
+            assert state(next(stream).job) == "pending"
+        for _ in range(5):
+            told = refusal(control.jobs.WatchJobs, request)
+            assert (told.code, told.reason) == (StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
+            assert control.jobs.GetJob(GetJobRequest(name=job.name), timeout=10) == job
+        streams[0].cancel()
+        assert eventually(lambda: is_watchable(control, request))
+
+
+def test_refused_watchers_do_not_use_up_the_places(database: Databases, tmp_path: Path) -> None:
+    with serving_control(database, tmp_path, control_watchers=1) as control:
+        job = control.create(SCAN, control.library("photos"))
+        for names, code in (
+            ([], StatusCode.INVALID_ARGUMENT),
+            ([job.name, "jobs/999"], StatusCode.NOT_FOUND),
+            ([f"jobs/{number}" for number in range(1, 102)], StatusCode.INVALID_ARGUMENT),
+        ):
+            assert refusal(control.jobs.WatchJobs, WatchJobsRequest(names=names)).code is code
+        assert is_watchable(control, WatchJobsRequest(names=[job.name]))
+
+
+def test_a_control_plane_that_stops_ends_its_watch_streams_without_claiming_success(
+    database: Databases, tmp_path: Path
+) -> None:
+    where = locations(database, tmp_path)
+    with (
+        Client(where.control_address) as client,
+        running(control_server.run, ControlSettings(stop_grace_seconds=60), where) as stop,
+    ):
+        eventually(lambda: (tmp_path / "control.sock").exists())
+        client.add_library("photos", b"/media/photos", "photos")
+        job = client.scan("photos")
+        assert job.kind == JOB_KIND_SCAN
+        watch = client.job_service.WatchJobs(WatchJobsRequest(names=[job.name]))
+        assert job_id(next(watch).job) == job_id(job)
+        stop.set()
+        told = refusal(lambda _: watch, None)
+    assert (told.code, told.reason) == (StatusCode.UNAVAILABLE, "UNAVAILABLE")
+    assert "watch the job again" in told.text
+
+
+def test_a_reader_who_does_not_read_cannot_keep_the_data_plane_from_stopping(
+    database: Databases, tmp_path: Path
+) -> None:
+    where, file = locations(database, tmp_path), tmp_path / "vast"
+    file.touch()
+    os.truncate(file, VAST_BYTES)
+    with database.control.write() as conn:
+        rows = Rows(conn)
+        library = rows.add("libraries", absolute_path=bytes(tmp_path))
+        mtime = file.stat().st_mtime_ns
+        file_id = rows.add("library_files", library_id=library, rel_path=b"vast",
+                           size_bytes=VAST_BYTES, mtime_ns=mtime)  # fmt: skip
+    settings = DataSettings(slots=1, stop_grace_seconds=0.1)
+    with (
+        Client(where.control_address, where.data_address) as client,
+        running(data_server.run, settings, where) as stop,
+    ):
+        eventually(lambda: (tmp_path / "data.sock").exists())
+        name = f"libraries/{library}/files/{file_id}"
+        stream = client.content_service.ReadOriginal(ReadOriginalRequest(name=name))
+        assert next(stream).size_bytes == VAST_BYTES
+        stop.set()
+        assert refusal(lambda _: stream, None).code in (
+            StatusCode.UNAVAILABLE,
+            StatusCode.CANCELLED,
+        )
