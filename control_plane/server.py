@@ -10,7 +10,6 @@ from control_plane.services.libraries import AssetService, LibraryService
 from control_plane.services.maintenance import MaintenanceService, WorkerService
 from control_plane.settings import ControlSettings
 from mediaplane import serving
-from mediaplane.errors import UnusableDatabase
 from mediaplane.locations import Locations
 from mediaplane.protocol import revision
 from mediaplane.protocol.database import Database
@@ -28,7 +27,7 @@ log = logging.getLogger(__name__)
 def run(locations: Locations, settings: ControlSettings, stop: threading.Event) -> None:
     """Serve until `stop` is set."""
     database = Database(locations.database_url, Plane.CONTROL)
-    _check_schema(database)
+    revision.check(database)
     server, states = serving.build_server(
         locations.control_address,
         services(database, settings, stop),
@@ -44,15 +43,6 @@ def run(locations: Locations, settings: ControlSettings, stop: threading.Event) 
     for thread in threads:
         thread.join()
     database.close()
-
-
-def _check_schema(database: Database) -> None:
-    with database.read() as conn:
-        if revision.recorded(conn) == revision.head():
-            return
-    raise UnusableDatabase(
-        "The database has another schema than this version; run `mediaplane db upgrade`."
-    )
 
 
 def services(

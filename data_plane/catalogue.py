@@ -11,6 +11,7 @@ from data_plane.executor import (
     Fail,
     HashResult,
     HashTask,
+    LeaseLost,
     ScanCounts,
     ScanTask,
     Seen,
@@ -21,8 +22,8 @@ from data_plane.media_types import media_type
 from mediaplane.protocol import gate, kinds
 from mediaplane.protocol import write_paths as paths
 from mediaplane.protocol.clock import NOW_SQL, now_ms
-from mediaplane.protocol.database import Database, execute_many
-from mediaplane.protocol.duplicates import summarise
+from mediaplane.protocol.database import Database, execute_many, lock
+from mediaplane.protocol.duplicates import DUPLICATES, summarise
 from mediaplane.protocol.tables import scan_sessions
 from mediaplane.protocol.values import HashAlgorithm, JobKind, ScanChange, ScanSessionStatus
 
@@ -115,15 +116,21 @@ class Report:
                 gate.add_many(conn, paths.STAGE_ENTRIES, _ENTRY, entries)
                 gate.add(conn, paths.REPORT_SCAN_ERRORS, errors)
 
-    def walked(self, counts: ScanCounts, root: tuple[int, int]) -> None:
+    def began(self, root: tuple[int, int]) -> None:
+        """Report which root is being walked."""
+        self._write(root_device=root[0], root_inode=root[1])
+
+    def walked(self, counts: ScanCounts) -> None:
         """Report that the whole library was seen."""
-        columns = asdict(counts) | {"root_device": root[0], "root_inode": root[1]}
+        self._write(**asdict(counts), walked_at=now_ms())
+
+    def _write(self, **columns: Any) -> None:
+        session = scan_sessions.c
+        is_open = (session.id == self._session_id) & (session.status == ScanSessionStatus.RUNNING)
         with self._database.write(paths.REPORT_SCAN) as conn:
-            conn.execute(
-                update(scan_sessions)
-                .where(scan_sessions.c.id == self._session_id)
-                .values(**columns, walked_at=now_ms())
-            )
+            written = conn.execute(update(scan_sessions).where(is_open).values(**columns))
+        if written.rowcount == 0:
+            raise LeaseLost
 
     def verdict(self) -> tuple[str, str] | bool:
         """Return whether the control plane has taken the report over, or why it refused."""
@@ -157,6 +164,7 @@ def hash_task(database: Database, item: RowMapping) -> HashTask:
 
 def record_hashes(conn: Connection, result: HashResult) -> None:
     """Write the hashes of a shard, and count the duplicate groups that they change."""
+    lock(conn, DUPLICATES)
     now = NOW_SQL[conn.dialect.name]
     # A result belongs to the state of the file that was read; a newer scan wins.
     as_read = "WHERE id = ? AND size_bytes = ? AND mtime_ns = ? AND needs_hash"

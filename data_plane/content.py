@@ -9,7 +9,7 @@ import grpc
 from sqlalchemy import text
 from sqlalchemy.engine import Row
 
-from data_plane.executor import explain
+from data_plane.executor import explain, state_of
 from data_plane.roots import OutsideRoots, Roots
 from mediaplane.errors import (
     Aborted,
@@ -112,5 +112,4 @@ def _stream(
 
 
 def _is_as_scanned(descriptor: int, file: Row[tuple[bytes, int, int, bool, bytes]]) -> bool:
-    info = os.fstat(descriptor)
-    return (info.st_size, info.st_mtime_ns) == (file.size_bytes, file.mtime_ns)
+    return state_of(os.fstat(descriptor)) == (file.size_bytes, file.mtime_ns)

@@ -1,5 +1,6 @@
 """What an executor is given and how it may end."""
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -7,6 +8,8 @@ from typing import Any, NamedTuple, Protocol
 
 from data_plane.jail import Jail
 from mediaplane.protocol.values import HashAlgorithm
+
+_MAX_TIME_NS = 2**63 - 1
 
 
 class Fail(Exception):
@@ -110,7 +113,10 @@ class ScanReport(Protocol):
     ) -> None:
         """Report files that are new or changed, files that are gone, and names not looked at."""
 
-    def walked(self, counts: ScanCounts, root: tuple[int, int]) -> None:
+    def began(self, root: tuple[int, int]) -> None:
+        """Report which root is being walked, by file system and inode, before anything else."""
+
+    def walked(self, counts: ScanCounts) -> None:
         """Report that the whole library was seen."""
 
     def verdict(self) -> tuple[str, str] | bool:
@@ -181,6 +187,12 @@ class Executor:
 def signed64(number: int) -> int:
     """Return a 64-bit device or inode number as databases store it."""
     return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def state_of(info: os.stat_result) -> tuple[int, int]:
+    """Return size and time of change, by which a file is known to be as it was."""
+    # A time beyond what databases store is legal on some file systems.
+    return info.st_size, max(-_MAX_TIME_NS, min(info.st_mtime_ns, _MAX_TIME_NS))
 
 
 def explain(error: OSError) -> tuple[str, str]:

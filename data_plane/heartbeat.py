@@ -51,7 +51,9 @@ class Heartbeat:
         self._announce(WorkerState.OFFLINE)
 
     def _run(self) -> None:
-        while not self._stop.wait(self._settings.progress_seconds):
+        # However rarely progress is wanted, a lease must not lapse in between.
+        seconds = min(self._settings.progress_seconds, self._settings.lease_seconds / 3)
+        while not self._stop.wait(seconds):
             try:
                 self._beat()
             except Exception:
@@ -110,7 +112,6 @@ class Heartbeat:
 
     def _renew(self, held: list[Held]) -> None:
         """Extend all leases, one statement for each table."""
-        self._renewed_at = time.monotonic()
         for machine in (JOBS, JOB_ITEMS):
             mine = [one for one in held if one.machine is machine]
             if not mine:
@@ -123,6 +124,7 @@ class Heartbeat:
             for one in mine:
                 if one.lessee.row_id not in kept:
                     one.control.lost.set()
+        self._renewed_at = time.monotonic()
 
     def _announce(self, state: WorkerState) -> None:
         held = self._leases.all()

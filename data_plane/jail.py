@@ -96,6 +96,10 @@ class Jail:
         """Return where the root really lies, as the kernel says of the open descriptor."""
         return os.readlink(PROC_FD % self._root_fd)
 
+    def filesystem_id(self) -> int:
+        """Return what tells the root's file system from another one in its place."""
+        return os.fstatvfs(self._root_fd).f_fsid or self.identity[0]
+
     def open_file(self, rel: bytes) -> int:
         """Open a regular file for reading; the caller closes the descriptor."""
         _check(rel)

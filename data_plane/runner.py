@@ -197,7 +197,8 @@ class Runner:
             self._put_back(held, "internal", "The worker met an unexpected error; see its log.")
 
     def _complete(self, held: Held, result: Any, record: Callable[..., None]) -> None:
-        step = held.machine.step("complete")
+        message = _message(result)
+        step = held.machine.step("fail" if message else "complete")
         figures: dict[str, Any] = {}
         if held.machine is JOBS:
             figures["progress"] = 1.0
@@ -205,7 +206,7 @@ class Runner:
             figures |= {
                 "processed_items": held.control.items,
                 "processed_bytes": held.control.bytes,
-                "message": _message(result),
+                "message": message,
             }
         beat = held.machine.step("heartbeat").path
         with self._database.write(
@@ -215,7 +216,7 @@ class Runner:
                 gate.take(conn, JOBS, "heartbeat", held.lessee.row_id, held.lessee,
                           self._settings.lease_seconds,
                           processed_items=held.control.items)  # fmt: skip
-            if gate.take(conn, held.machine, "complete", held.lessee.row_id, held.lessee,
+            if gate.take(conn, held.machine, step.name, held.lessee.row_id, held.lessee,
                          **figures):  # fmt: skip
                 record(conn, result)
                 return
@@ -243,6 +244,7 @@ def _reason(held: Held, code: str, message: str) -> dict[str, Any]:
 
 
 def _message(result: Any) -> str | None:
+    """Return why a shard that did what it could is not complete."""
     if isinstance(result, HashResult) and result.left:
         return f"{result.left} files were left out because their library's folder is not there."
     return None

@@ -18,6 +18,7 @@ from data_plane.settings import DataSettings
 from data_plane.status import DataPlaneService
 from mediaplane import serving
 from mediaplane.locations import Locations
+from mediaplane.protocol import revision
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.values import Plane
 from mediaplane.v1.content_service_pb2_grpc import add_ContentServiceServicer_to_server
@@ -30,6 +31,7 @@ def run(locations: Locations, settings: DataSettings, stop: threading.Event) -> 
     """Work and serve until `stop` is set."""
     registry.check(registry.EXECUTORS)
     database = Database(locations.database_url, Plane.DATA)
+    revision.check(database)
     leases = Leases(_worker_id(settings.worker_name), stop)
     roots = Roots(settings.roots)
     info = os.stat(locations.state)

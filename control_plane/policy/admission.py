@@ -76,6 +76,8 @@ def cancel(conn: Connection, job_id: int) -> RowMapping:
     if not (
         gate.take(conn, JOBS, "cancel_waiting", job_id, cancel_requested_at=now)
         or gate.take(conn, JOBS, "request_cancel", job_id, cancel_requested_at=now)
+        # Once more: its worker may have put it back between the two.
+        or gate.take(conn, JOBS, "cancel_waiting", job_id, cancel_requested_at=now)
     ):
         raise FailedPrecondition(f"Job {job_id} is {job['status']} and cannot be cancelled.")
     libraries.settle_scan_status(conn)

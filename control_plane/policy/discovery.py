@@ -13,6 +13,9 @@ CHUNK = 20_000
 
 def absorb(database: Database) -> bool:
     """Take over one chunk of what the running scan reported; False when there was nothing."""
+    with database.read() as conn:  # a look costs no write lock
+        if discovery.oldest_running(conn) is None:
+            return False
     with database.write() as conn:
         if not try_lock(conn, "absorb"):
             return False
@@ -25,8 +28,9 @@ def _advance(conn: Connection, session: RowMapping) -> bool:
     if refusal is not None:
         _fail(conn, session, *refusal)
         return True
-    if not _is_trusted(session):
+    if not _is_recognised(session):
         return False
+    _remember_root(conn, session)
     upto = discovery.next_chunk(conn, session["id"], ScanChange.SEEN, CHUNK)
     if upto is not None:
         discovery.absorb_seen(conn, session, upto)
@@ -41,10 +45,24 @@ def _advance(conn: Connection, session: RowMapping) -> bool:
     return True
 
 
-def _is_trusted(session: RowMapping) -> bool:
-    """Tell whether the root is known to be the library's; only the first scan may go ahead."""
+def _is_recognised(session: RowMapping) -> bool:
+    """Tell whether the root is known to be the library's; if not, the end of the walk will show."""
+    if session["root_inode"] is None:
+        return False  # the walk has not begun
     is_first = session["known_inode"] is None or session["job_payload"].get("accept_new_root")
-    return is_first or session["root_inode"] is not None
+    return is_first or not _is_on_another_disk(session) or session["walked_at"] is not None
+
+
+def _is_on_another_disk(session: RowMapping) -> bool:
+    """Tell whether the root's file system has another id: a remount, or a disk in its place."""
+    known, seen = session["known_device"], session["root_device"]
+    return known is not None and seen is not None and known != seen
+
+
+def _remember_root(conn: Connection, session: RowMapping) -> None:
+    identity = {"root_device": session["root_device"], "root_inode": session["root_inode"]}
+    if identity != {"root_device": session["known_device"], "root_inode": session["known_inode"]}:
+        libraries.change(conn, session["library_id"], identity)
 
 
 def _refusal(conn: Connection, session: RowMapping) -> tuple[str, str] | None:
@@ -54,13 +72,18 @@ def _refusal(conn: Connection, session: RowMapping) -> tuple[str, str] | None:
     if session["job_payload"].get("accept_new_root"):
         return None
     known, seen = session["known_inode"], session["root_inode"]
-    if known is not None and seen is not None and known != seen:
+    is_walked = session["walked_at"] is not None
+    had_files = is_walked and discovery.has_present_files(conn, session["library_id"])
+    # Roots of file systems often have the same inode, so on another one the files decide.
+    is_foreign = had_files and session["seen_files"] == session["new_files"]
+    if (None not in (known, seen) and known != seen) or (
+        is_foreign and session["seen_files"] and _is_on_another_disk(session)
+    ):
         return "root_changed", (
             "Another folder lies where the library was; nothing was changed. If that is right,"
             f" scan it with: mediaplane scan {session['library_id']} --accept-new-root"
         )
-    emptied = session["walked_at"] is not None and session["seen_files"] == 0
-    if emptied and discovery.has_present_files(conn, session["library_id"]):
+    if had_files and session["seen_files"] == 0:
         return "root_empty", (
             "The library is empty now, as if its disk were not mounted; nothing was changed. If"
             " its files are really gone, scan it with:"
@@ -76,5 +99,3 @@ def _fail(conn: Connection, session: RowMapping, code: str, message: str) -> Non
 
 def _succeed(conn: Connection, session: RowMapping) -> None:
     discovery.close(conn, session, ScanSessionStatus.SUCCEEDED, None)
-    identity = {"root_device": session["root_device"], "root_inode": session["root_inode"]}
-    libraries.change(conn, session["library_id"], identity)

@@ -22,13 +22,14 @@ def recover(database: Database, backoff: Backoff) -> None:
         if not try_lock(conn, "recovery"):
             return
         reap(conn, backoff)
+        gate.take_all(conn, JOBS, "drop_cancelled", "true")
         for job in jobs.waiting_for_retry(conn):
             _advance(conn, job, backoff)
         gate.take_all(
             conn,
             JOB_ITEMS,
             "cancel_waiting",
-            "job_id IN (SELECT id FROM jobs WHERE status = 'cancelled')",
+            "job_id IN (SELECT id FROM jobs WHERE status IN ('cancelled', 'failed'))",
         )
         libraries.settle_scan_status(conn)
         workers.declare_offline(conn, _SILENT_MS)
@@ -46,8 +47,6 @@ def reap(conn: Connection, backoff: Backoff) -> None:
 
 
 def _advance(conn: Connection, job: RowMapping, backoff: Backoff) -> None:
-    if gate.take(conn, JOBS, "drop_cancelled", job["id"]):
-        return
     if gate.take(conn, JOBS, "exhaust", job["id"]):
         return
     due = database_time(conn) + int(backoff.delay(job["attempts"]) * 1000)

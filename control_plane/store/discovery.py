@@ -7,7 +7,8 @@ from sqlalchemy.engine import RowMapping
 
 from control_plane.store.sql import prepared
 from mediaplane.protocol import gate
-from mediaplane.protocol.duplicates import summarise
+from mediaplane.protocol.database import lock
+from mediaplane.protocol.duplicates import DUPLICATES, summarise
 from mediaplane.protocol.machines import ASSETS
 from mediaplane.protocol.tables import jobs
 from mediaplane.protocol.values import ScanChange, ScanSessionStatus
@@ -15,10 +16,14 @@ from mediaplane.protocol.values import ScanChange, ScanSessionStatus
 _THESE = "e.session_id = :session AND e.id <= :upto"
 
 # The device is left out: its number may change with every mount, and the rest identifies a file.
+# A hard link that comes back leaves the hash with the name that has it by now.
 _SAME = (
     "library_files.size_bytes = excluded.size_bytes"
     " AND library_files.mtime_ns = excluded.mtime_ns"
     " AND library_files.inode = excluded.inode"
+    " AND NOT EXISTS (SELECT 1 FROM library_files o WHERE NOT o.is_missing"
+    " AND o.size_bytes = excluded.size_bytes AND o.device = excluded.device"
+    " AND o.inode = excluded.inode AND o.content_hash IS NOT NULL AND o.id <> library_files.id)"
 )
 
 
@@ -27,7 +32,7 @@ def oldest_running(conn: Connection) -> RowMapping | None:
     query = prepared(
         conn,
         "SELECT s.*, j.status AS job_status, j.lease_epoch AS job_epoch, j.payload AS job_payload,"
-        " l.root_inode AS known_inode"
+        " l.root_device AS known_device, l.root_inode AS known_inode"
         " FROM scan_sessions s JOIN jobs j ON j.id = s.job_id"
         " JOIN libraries l ON l.slug = s.library_id"
         " WHERE s.status = 'running' ORDER BY s.id LIMIT 1",
@@ -49,6 +54,7 @@ def next_chunk(conn: Connection, session_id: int, change: ScanChange, limit: int
 
 def absorb_seen(conn: Connection, session: RowMapping, upto: int) -> None:
     """Turn a chunk of entries into files, and pictures and videos among them into assets."""
+    lock(conn, DUPLICATES)
     bound = _bound(session, upto, ScanChange.SEEN)
     touched = _hashes(conn, bound)
     conn.execute(
@@ -76,6 +82,7 @@ def absorb_seen(conn: Connection, session: RowMapping, upto: int) -> None:
 
 def absorb_missing(conn: Connection, session: RowMapping, upto: int) -> None:
     """Mark the files of a chunk as missing; they keep their hash in case they come back."""
+    lock(conn, DUPLICATES)
     bound = _bound(session, upto, ScanChange.MISSING)
     touched = _hashes(conn, bound)
     conn.execute(
@@ -107,7 +114,8 @@ def close(
     """End a session, and throw away whatever of its entries was not taken over."""
     code, message = error or (None, None)
     bound = {"session": session["id"], "library": session["library_id"]}
-    conn.execute(prepared(conn, "DELETE FROM scan_entries WHERE session_id = :session"), bound)
+    # Older ones too: whatever a worker staged after it had lost its scan is nobody's.
+    conn.execute(prepared(conn, "DELETE FROM scan_entries WHERE session_id <= :session"), bound)
     conn.execute(
         prepared(
             conn,
@@ -151,7 +159,9 @@ def _absorb_assets(conn: Connection, bound: dict[str, Any]) -> None:
             conn,
             "UPDATE assets SET mtime = e.mtime_ns / 1e9, size = e.size_bytes FROM scan_entries e"
             f" WHERE {_THESE} AND e.change = :change AND assets.library_id = :library"
-            " AND assets.rel_path = e.rel_path",
+            " AND assets.rel_path = e.rel_path"
+            # One that is worked on keeps the state it was read in: it differs from its file now.
+            " AND assets.status NOT IN ('extracting', 'analyzing')",
         ),
         bound,
     )

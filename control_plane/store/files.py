@@ -35,10 +35,16 @@ def page(
 def assets_page(
     conn: Connection, library_id: str, *, limit: int, after_path: bytes
 ) -> list[RowMapping]:
-    """Return the assets of a library by path."""
+    """Return the assets of a library by path; those whose file is missing are left out."""
     asset = assets.c
     query = (
         select(assets)
+        .join(
+            library_files,
+            (library_files.c.library_id == asset.library_id)
+            & (library_files.c.rel_path == asset.rel_path)
+            & ~library_files.c.is_missing,
+        )
         .where(asset.library_id == library_id, asset.rel_path > after_path)
         .order_by(asset.rel_path)
         .limit(limit)

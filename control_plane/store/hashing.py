@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from sqlalchemy import Connection
 
 from control_plane.store.sql import prepared
-from mediaplane.protocol.duplicates import summarise
+from mediaplane.protocol.database import lock
+from mediaplane.protocol.duplicates import DUPLICATES, summarise
 
 # One row per file that lies on a disk, however many names it has: the name that carries its
 # hash, or will. `same_size` counts the files of that size in all libraries.
@@ -15,7 +16,7 @@ _COPIES = (
 )
 _NAMES = (
     "SELECT f.id, f.size_bytes, f.hash_algorithm, f.content_hash, f.needs_hash, l.hash_policy,"
-    " l.is_active, f.content_hash IS NOT NULL AS is_hashed,"
+    " l.is_active, l.hash_algorithm AS wanted_algorithm, f.content_hash IS NOT NULL AS is_hashed,"
     " row_number() OVER (PARTITION BY f.size_bytes, f.device, f.inode"
     " ORDER BY f.content_hash IS NULL, NOT l.is_active, f.id) AS rank"
     " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
@@ -24,23 +25,26 @@ _NAMES = (
 )
 
 
-def drop_extra_names(conn: Connection) -> None:
-    """Take the hash and the mark from every name of a file but one."""
-    extra = f"SELECT id, hash_algorithm, content_hash FROM ({_NAMES}) AS names WHERE rank > 1"
-    marked = prepared(conn, f"{extra} AND (is_hashed OR needs_hash)")
-    rows = conn.execute(marked).all()
+def drop_stale_hashes(conn: Connection) -> None:
+    """Take hash and mark from every name of a file but one, and hashes of another algorithm."""
+    lock(conn, DUPLICATES)
+    stale = (
+        f"SELECT * FROM ({_NAMES}) AS names WHERE (rank > 1 AND (is_hashed OR needs_hash))"
+        " OR hash_algorithm <> wanted_algorithm"
+    )
+    rows = conn.execute(prepared(conn, stale)).all()
     if not rows:
         return
     conn.execute(
         prepared(
             conn,
             "UPDATE library_files SET needs_hash = false, hash_algorithm = NULL,"
-            " content_hash = NULL, updated_at = {now} WHERE id IN"
-            f" (SELECT id FROM ({_NAMES}) AS names WHERE rank > 1 AND (is_hashed OR needs_hash))",
+            " content_hash = NULL, updated_at = {now}"
+            f" WHERE id IN (SELECT id FROM ({stale}) AS stale)",
         )
     )
-    summarise(conn, [(row.hash_algorithm, bytes(row.content_hash)) for row in rows
-                     if row.content_hash is not None])  # fmt: skip
+    touched = [(row.hash_algorithm, bytes(row.content_hash)) for row in rows if row.content_hash]
+    summarise(conn, touched)
 
 
 def mark(conn: Connection) -> None:

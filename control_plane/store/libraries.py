@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, literal_column, select, update
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import IntegrityError
 
@@ -16,6 +16,12 @@ _SCAN_STATUS = (
     " FROM jobs j WHERE j.library_id = libraries.slug AND lower(j.kind) IN ('scan', 'hash')"
     " AND lower(j.status) IN ('pending', 'running') AND j.kind = 'scan'), 'idle')"
 )
+
+# The status as it is now; the stored one follows with the next look of the recovery loop.
+_COLUMNS = [
+    *(column for column in libraries.columns if column.name != "scan_status"),
+    literal_column(_SCAN_STATUS).label("scan_status"),
+]
 
 
 def add(conn: Connection, **columns: Any) -> RowMapping | None:
@@ -30,13 +36,13 @@ def add(conn: Connection, **columns: Any) -> RowMapping | None:
 
 def get(conn: Connection, slug: str) -> RowMapping | None:
     """Return a library, whether in the trash or not."""
-    return conn.execute(select(libraries).where(libraries.c.slug == slug)).mappings().first()
+    return conn.execute(select(*_COLUMNS).where(libraries.c.slug == slug)).mappings().first()
 
 
 def page(conn: Connection, *, limit: int, after_slug: str) -> list[RowMapping]:
     """Return the libraries that are not in the trash, by slug."""
     query = (
-        select(libraries)
+        select(*_COLUMNS)
         .where(libraries.c.deleted_at.is_(None), libraries.c.slug > after_slug)
         .order_by(libraries.c.slug)
         .limit(limit)
@@ -46,7 +52,7 @@ def page(conn: Connection, *, limit: int, after_slug: str) -> list[RowMapping]:
 
 def by_root(conn: Connection, absolute_path: bytes) -> RowMapping | None:
     """Return the library with this root."""
-    query = select(libraries).where(
+    query = select(*_COLUMNS).where(
         libraries.c.absolute_path == absolute_path, libraries.c.deleted_at.is_(None)
     )
     return conn.execute(query).mappings().first()

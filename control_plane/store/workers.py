@@ -1,4 +1,4 @@
-"""Workers and figures about the whole installation."""
+"""Workers: who is there, and who has gone."""
 
 from sqlalchemy import Connection, select
 from sqlalchemy.engine import RowMapping

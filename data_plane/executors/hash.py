@@ -16,6 +16,7 @@ from data_plane.executor import (
     ToHash,
     Unhashed,
     explain,
+    state_of,
 )
 from data_plane.jail import Jail
 from mediaplane.protocol.values import HashAlgorithm
@@ -61,7 +62,7 @@ def _hash_file(file: ToHash, jail: Jail, ctx: Context) -> Hashed | Unhashed:
         descriptor = jail.open_file(file.rel_path)
         try:
             before = os.fstat(descriptor)
-            if (before.st_size, before.st_mtime_ns) != (file.size_bytes, file.mtime_ns):
+            if state_of(before) != (file.size_bytes, file.mtime_ns):
                 return _changed(file)
             digest = _digest(file, descriptor, ctx)
             if _version(os.fstat(descriptor)) != _version(before):

@@ -1,4 +1,4 @@
-"""Walks a library and reports what differs from what is known, in constant memory.
+"""Walks a library and reports what differs from what is known, one folder at a time in memory.
 
 Names are visited in the byte order of their whole paths, and the known files come in the same
 order, so that one pass over both finds what is new, changed and missing.
@@ -18,6 +18,7 @@ from data_plane.executor import (
     Unseen,
     explain,
     signed64,
+    state_of,
 )
 from data_plane.jail import Jail
 from mediaplane.paths import PathRefused, check_rel_path
@@ -30,10 +31,10 @@ def scan(task: ScanTask, ctx: Context) -> ScanCounts:
     """Walk a library, report the differences and wait until they are taken over."""
     counts = ScanCounts()
     with _open_root(task.root, ctx) as jail:
+        task.report.began((signed64(jail.filesystem_id()), signed64(jail.identity[1])))
         _compare(_walk(jail, ctx), task.report, counts, ctx)
         _check_root(task.root, jail)
-        device, inode = jail.identity
-        task.report.walked(counts, (signed64(device), signed64(inode)))
+        task.report.walked(counts)
     while not (verdict := task.report.verdict()):
         ctx.control.wait(_WAIT_SECONDS)
     if isinstance(verdict, tuple):
@@ -108,7 +109,10 @@ def _list(jail: Jail, folder: bytes, ctx: Context) -> list[Seen | Unseen | bytes
                 except FileNotFoundError:
                     continue  # gone since it was listed
                 except OSError as error:
-                    found.append((path, Unseen(path, False, *explain(error))))
+                    # Perhaps a folder, perhaps a file: what is known of either stays known.
+                    reason = explain(error)
+                    found.append((path, Unseen(path, False, *reason)))
+                    found.append((path + b"/", Unseen(path, True, *reason)))
     finally:
         os.close(descriptor)
     found.sort(key=lambda pair: pair[0])
@@ -121,7 +125,7 @@ def _look(path: bytes, entry: os.DirEntry[str]) -> Seen | Unseen:
     except PathRefused as refused:
         return Unseen(path, False, f"refused_{refused.reason}", "Its path cannot be opened safely.")
     info = entry.stat(follow_symlinks=False)
-    return Seen(path, info.st_size, info.st_mtime_ns, signed64(info.st_dev), signed64(info.st_ino))
+    return Seen(path, *state_of(info), signed64(info.st_dev), signed64(info.st_ino))
 
 
 def _is_own(descriptor: int, ctx: Context) -> bool:

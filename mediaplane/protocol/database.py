@@ -148,7 +148,7 @@ def _sqlite_connected(plane: Plane) -> Any:
         raw.execute("PRAGMA synchronous = FULL")
         raw.execute("PRAGMA foreign_keys = ON")
         raw.execute("PRAGMA temp_store = MEMORY")
-        raw.execute("PRAGMA cache_size = -65536")
+        raw.execute("PRAGMA cache_size = -16384")
         if plane is Plane.DATA:
             raw.set_authorizer(authorizer(()))
 

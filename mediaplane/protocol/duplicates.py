@@ -10,6 +10,9 @@ from mediaplane.protocol.database import lock
 
 _CHUNK = 500
 
+# The lock to hold before reading which hashes a change of files will touch.
+DUPLICATES = "duplicate_groups"
+
 # The rows that may form groups: present, and with a hash that is neither absent nor outdated.
 GROUPABLE = "NOT is_missing AND NOT needs_hash AND content_hash IS NOT NULL"
 
@@ -36,7 +39,7 @@ def summarise(conn: Connection, hashes: Iterable[tuple[str, bytes]]) -> None:
     if not touched:
         return
     # Two transactions that each add one copy would otherwise not see each other's.
-    lock(conn, "duplicate_groups")
+    lock(conn, DUPLICATES)
     count = text(_COUNT.format(now=NOW_SQL[conn.dialect.name])).bindparams(
         bindparam("hashes", expanding=True)
     )

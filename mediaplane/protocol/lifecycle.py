@@ -18,7 +18,7 @@ LEASE_EXPIRED_MESSAGE = "The worker stopped renewing its lease; the work is put 
 class Lease(StrEnum):
     """What a step does to the lease of its row."""
 
-    ABSENT = "absent"  # nobody holds the row, before or after
+    ABSENT = "absent"  # the lease, if there is one, is left alone
     TAKE = "take"  # a worker becomes the owner; the epoch rises
     KEEP = "keep"  # the owner extends its lease
     DROP = "drop"  # the owner ends its lease

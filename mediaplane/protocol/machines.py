@@ -26,6 +26,7 @@ from mediaplane.protocol.values import (
 )
 
 MAX_ASSET_CLAIMS = 5
+MAX_ITEM_CLAIMS = 5
 
 _BEAT = frozenset({"worker_heartbeat_at", "lease_expires_at", "updated_at"})
 _CLAIM = OWNER | {"status", "lease_epoch", "updated_at"}
@@ -66,7 +67,7 @@ def _jobs() -> Machine:
         claim_order="priority DESC, created_at, id",
         steps=(
             _data("claim", sources=from_pending, target=s.RUNNING, lease=Lease.TAKE, path=claim,
-                  events=(e.JOB_STARTED,)),
+                  when="cancel_requested_at IS NULL", events=(e.JOB_STARTED,)),
             _data("heartbeat", sources=run, target=None, lease=Lease.KEEP, path=heartbeat),
             _data("complete", sources=run, target=s.COMPLETED, lease=Lease.DROP, path=finish,
                   sets=_NO_ERROR, events=(e.JOB_DONE,)),
@@ -86,18 +87,18 @@ def _jobs() -> Machine:
                      lease=Lease.ABSENT, path=cancel, events=(e.JOB_CANCELLED, e.JOB_DONE)),
             _control("delay", sources=(s.RETRYABLE,), target=None, lease=Lease.ABSENT,
                      path=path("delay", "retry_after", "updated_at"),
-                     when="retry_after IS NULL AND attempts < max_attempts"),
+                     when="retry_after IS NULL AND attempts + 1 < max_attempts"),
             _control("requeue", sources=(s.RETRYABLE,), target=s.PENDING, lease=Lease.ABSENT,
                      path=requeue, due="retry_after", increments=("attempts",),
                      sets={"retry_after": None, "finished_at": None},
-                     when="attempts < max_attempts AND cancel_requested_at IS NULL"),
+                     when="attempts + 1 < max_attempts AND cancel_requested_at IS NULL"),
             _control("requeue_now", sources=(s.RETRYABLE,), target=s.PENDING, lease=Lease.ABSENT,
                      path=requeue, increments=("attempts",),
                      sets={"retry_after": None, "finished_at": None,
                            "cancel_requested_at": None}),
             _control("exhaust", sources=(s.RETRYABLE,), target=s.FAILED, lease=Lease.ABSENT,
-                     path=exhaust, when="attempts >= max_attempts", events=(e.JOB_DONE,)),
-            _control("drop_cancelled", sources=(s.RETRYABLE,), target=s.CANCELLED,
+                     path=exhaust, when="attempts + 1 >= max_attempts", events=(e.JOB_DONE,)),
+            _control("drop_cancelled", sources=(s.PENDING, s.RETRYABLE), target=s.CANCELLED,
                      lease=Lease.ABSENT, path=cancel, when="cancel_requested_at IS NOT NULL",
                      events=(e.JOB_CANCELLED, e.JOB_DONE)),
             _control("skip", sources=from_pending, target=s.SKIPPED, lease=Lease.ABSENT,
@@ -127,8 +128,15 @@ def _job_items() -> Machine:
             _data("fail", sources=run, target=s.FAILED, lease=Lease.DROP, path=finish),
             _data("cancel", sources=run, target=s.CANCELLED, lease=Lease.DROP, path=finish),
             _data("release", sources=run, target=s.PENDING, lease=Lease.DROP, path=release),
-            _data("recover", sources=run, target=s.PENDING, lease=Lease.REAP, path=release),
-            _control("reap", sources=run, target=s.PENDING, lease=Lease.REAP, path=release),
+            _data("recover", sources=run, target=s.PENDING, lease=Lease.REAP, path=release,
+                  when=f"lease_epoch < {MAX_ITEM_CLAIMS}"),
+            _control("reap", sources=run, target=s.PENDING, lease=Lease.REAP, path=release,
+                     when=f"lease_epoch < {MAX_ITEM_CLAIMS}"),
+            # A shard that takes every worker down with it must end.
+            _control("poison", sources=run, target=s.FAILED, lease=Lease.REAP,
+                     path=path("poison", "message", "finished_at", base=_RELEASE),
+                     when=f"lease_epoch >= {MAX_ITEM_CLAIMS}",
+                     sets={"message": LEASE_EXPIRED_MESSAGE}),
             _control("cancel_waiting", sources=(s.PENDING,), target=s.CANCELLED,
                      lease=Lease.ABSENT,
                      path=path("cancel", "status", "finished_at", "updated_at")),

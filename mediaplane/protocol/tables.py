@@ -55,7 +55,7 @@ libraries = new_table(
     # Bytes, because a mount point need not be UTF-8.
     Column("absolute_path", LargeBinary, nullable=False),
     # What the root was when last scanned; another root in its place is not this library.
-    Column("root_device", BigInteger),
+    Column("root_device", BigInteger),  # the id of its file system
     Column("root_inode", BigInteger),
     Column("is_active", Boolean, nullable=False, server_default=true()),
     value_column("scan_status", v.ScanStatus, v.ScanStatus.IDLE),
@@ -191,6 +191,7 @@ scan_entries = new_table(
     Column("mtime_ns", BigInteger),
     Column("device", BigInteger),
     Column("inode", BigInteger),
+    Index("ix_scan_entries_chunk", "session_id", "change", "id"),
 )
 
 # Names the latest scan of a library could not look at, each with the reason.
@@ -243,7 +244,9 @@ library_files = new_table(
         where="NOT is_missing",
     ),
     partial_index("ix_library_files_needs_hash", "id", where="needs_hash"),
-    partial_index("ix_library_files_error", "library_id", "id", where="error_code IS NOT NULL"),
+    partial_index(
+        "ix_library_files_error", "library_id", "rel_path", where="error_code IS NOT NULL"
+    ),
 )
 
 # One row per content that exists more than once: a summary of `library_files`, rewritten for

@@ -68,10 +68,9 @@ SUMMARISE = WritePath(
 REGISTER_WORKER = WritePath(
     "worker_status",
     "register",
-    updates=_WORKER | {"started_at"},
+    updates=_WORKER,
     inserts=_WORKER | {"started_at", "worker_id"},
 )
-BEAT_WORKER = WritePath("worker_status", "beat", updates=_WORKER)
 
 RESERVE_IO = WritePath(
     "io_rate_limits", "reserve", updates=frozenset({"next_available_at_ms", "updated_at"})
@@ -101,7 +100,6 @@ WRITE_PATHS: tuple[WritePath, ...] = (
     RECORD_HASH,
     SUMMARISE,
     REGISTER_WORKER,
-    BEAT_WORKER,
     RESERVE_IO,
     BOOTSTRAP_IO,
     DELETE_THUMBNAILS,

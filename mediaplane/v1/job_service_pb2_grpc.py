@@ -131,7 +131,8 @@ class JobServiceServicer:
     def WatchJobs(self, request, context):
         """Streams jobs: first the current state of each named job, then every observed change. Changes
         in quick succession may arrive as one. The stream ends when every named job is in a final
-        state. NOT_FOUND, before any message, when a named job does not exist.
+        state. NOT_FOUND, before any message, when a named job does not exist; RESOURCE_EXHAUSTED when
+        too many streams are open; UNAVAILABLE when the server stops first: watch again then.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

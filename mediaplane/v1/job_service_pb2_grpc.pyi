@@ -45,7 +45,8 @@ class JobServiceStub:
     WatchJobs: _grpc.UnaryStreamMultiCallable[_job_service_pb2.WatchJobsRequest, _job_service_pb2.WatchJobsResponse]
     """Streams jobs: first the current state of each named job, then every observed change. Changes
     in quick succession may arrive as one. The stream ends when every named job is in a final
-    state. NOT_FOUND, before any message, when a named job does not exist.
+    state. NOT_FOUND, before any message, when a named job does not exist; RESOURCE_EXHAUSTED when
+    too many streams are open; UNAVAILABLE when the server stops first: watch again then.
     """
     ListJobItems: _grpc.UnaryUnaryMultiCallable[_job_service_pb2.ListJobItemsRequest, _job_service_pb2.ListJobItemsResponse]
     """Lists the items a job is cut into, by id ascending. Empty for a job that is not cut up, and
@@ -121,7 +122,8 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _abc.Iterator[_job_service_pb2.WatchJobsResponse]:
         """Streams jobs: first the current state of each named job, then every observed change. Changes
         in quick succession may arrive as one. The stream ends when every named job is in a final
-        state. NOT_FOUND, before any message, when a named job does not exist.
+        state. NOT_FOUND, before any message, when a named job does not exist; RESOURCE_EXHAUSTED when
+        too many streams are open; UNAVAILABLE when the server stops first: watch again then.
         """
 
     @_abc_1.abstractmethod

@@ -37,7 +37,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_library_files_error",
         "library_files",
-        ["library_id", "id"],
+        ["library_id", "rel_path"],
         sqlite_where=failed,
         postgresql_where=failed,
     )

@@ -75,6 +75,7 @@ def _create_entries() -> None:
         ),
         sqlite_autoincrement=True,
     )
+    op.create_index("ix_scan_entries_chunk", "scan_entries", ["session_id", "change", "id"])
 
 
 def _create_errors() -> None:

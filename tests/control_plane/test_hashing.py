@@ -184,11 +184,14 @@ def test_a_file_with_a_hash_is_not_hashed_again(conn: Connection) -> None:
     assert plan(conn, "films").total_items == 0
 
 
-def test_a_second_name_of_a_hashed_file_is_not_hashed(conn: Connection) -> None:
-    first, _copy = add_files(conn, "photos", [LINKS | content(1), content(1)])
-    add_files(conn, "films", [LINKS])
+@pytest.mark.parametrize("names", [[content(1), {}], [{}, content(1)]], ids=["older", "newer"])
+def test_the_other_name_of_a_hashed_file_is_not_hashed(
+    conn: Connection, names: list[dict[str, Any]]
+) -> None:
+    add_files(conn, "photos", [content(1), *(LINKS | name for name in names)])
+    before = hashed_ids(conn)
     assert plan(conn).marked == []
-    assert first in hashed_ids(conn)
+    assert hashed_ids(conn) == before
 
 
 def test_hard_links_that_both_had_a_hash_are_no_group(conn: Connection) -> None:

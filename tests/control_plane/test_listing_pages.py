@@ -112,7 +112,7 @@ def test_missing_files_and_files_with_errors_are_listed_when_asked_for(
 
 
 def test_pages_of_the_longest_paths_still_fit_into_a_message(control: ControlPlane) -> None:
-    names = [b"%03d" % number + b"\xff" * 4092 for number in range(250)]
+    names = [b"%03d" % number + b"\xff" * 4092 for number in range(220)]
     with control.database.control.write() as conn:
         rows = [{"rel_path": name} | content(1) for name in names]
         add_files(conn, add_library(conn, "photos"), rows)

@@ -51,7 +51,9 @@ def filled(control: ControlPlane) -> ControlPlane:
             rows.add("job_items", job_id=job)
             rows.add("events", job_id=job)
             rows.add("worker_status", worker_id=f"worker {number}")
-            rows.add("assets", library_id="photos")
+            path = b"%d.jpg" % number
+            rows.add("library_files", library_id="photos", rel_path=path)
+            rows.add("assets", library_id="photos", rel_path=path)
     return control
 
 

@@ -139,7 +139,7 @@ def test_a_job_that_keeps_losing_its_worker_is_tried_as_often_as_allowed(
             with database.control.write() as conn:
                 conn.execute(update(jobs).values(**EXPIRED))
         recover(database, Backoff(base_seconds=0))
-    assert runs == 3
+    assert runs == 2
 
 
 def test_a_cancelled_job_whose_worker_is_lost_is_cancelled_and_not_tried_again(

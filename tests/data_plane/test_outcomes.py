@@ -128,14 +128,14 @@ def test_each_end_of_a_shard_is_one_step(
     assert (item["lease_expires_at"] is None) == (status != "running")
 
 
-def test_a_shard_says_how_many_files_it_left_out(
+def test_a_shard_that_left_files_out_fails_and_says_how_many(
     database: Databases, item_id: int, do: Callable[..., None]
 ) -> None:
     do(lambda *_: HashResult(left=3))
     assert Worker(database.data).runner.work_once()
     with database.control.read() as conn:
         item = Rows(conn).get("job_items", item_id)
-    assert item["status"] == "completed"
+    assert item["status"] == "failed"
     assert item["message"].startswith("3 files were left out")
 
 

@@ -152,8 +152,14 @@ def test_an_empty_library_is_walked_and_reports_every_known_file_missing(tmp_pat
     (tmp_path / "c").unlink()
     report = scanned(tmp_path, known)
     assert report.missing_paths == [b"a/b", b"c"]
-    info = tmp_path.stat()
-    assert report.root == (info.st_dev, info.st_ino)
+
+
+def test_a_root_is_told_by_its_file_system_and_inode(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    first, other = scanned(tmp_path).root, scanned(tmp_path / "other").root
+    assert first
+    assert first[1] == tmp_path.stat().st_ino
+    assert first == scanned(tmp_path).root != other
 
 
 def test_a_tree_of_500_levels_is_walked(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ from mediaplane.protocol.machines import JOB_ITEMS, JOBS
 from mediaplane.v1 import data_plane_service_pb2 as pb
 from mediaplane.v1.worker_service_pb2 import Worker
 from tests.support import worker
-from tests.support.content import DataPlane, serving_data
 from tests.support.control import refusal
+from tests.support.data import DataPlane, serving_data
 from tests.support.databases import Databases
 from tests.support.privileges import as_nobody, public_folder
 from tests.support.rows import Rows
@@ -35,7 +35,7 @@ State = pb.ProbeRootResponse.State
 
 @pytest.fixture
 def plane(database: Databases, tmp_path: Path) -> Iterator[DataPlane]:
-    with serving_data(database.data, tmp_path) as serving:
+    with serving_data(database, tmp_path) as serving:
         yield serving
 
 
@@ -130,7 +130,7 @@ def test_a_folder_outside_the_roots_of_the_worker_is_not_looked_at(
     for name in ("allowed/inside", "outside/inside"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "allowed/link").symlink_to(tmp_path / "outside")
-    with serving_data(database.data, tmp_path, roots=str(tmp_path / "allowed")) as plane:
+    with serving_data(database, tmp_path, roots=str(tmp_path / "allowed")) as plane:
         assert probed(plane, tmp_path / "allowed").state == State.STATE_OK
         for name in ("outside", "allowed/link", "allowed/.."):
             answer = probed(plane, tmp_path / name)

@@ -36,9 +36,11 @@ class MemoryReport:
         self.adds += 1
         self.meddle()
 
-    def walked(self, counts: ScanCounts, root: tuple[int, int]) -> None:
-        self.counts = counts
+    def began(self, root: tuple[int, int]) -> None:
         self.root = root
+
+    def walked(self, counts: ScanCounts) -> None:
+        self.counts = counts
 
     def verdict(self) -> tuple[str, str] | bool:
         return self.verdicts.pop(0) if self.verdicts else True

@@ -20,20 +20,21 @@ Circumstances = list[dict[str, Any]]
 
 # For each step with a due time or a condition: when it is legal, and when it is not.
 CONDITIONS: dict[str, tuple[Circumstances, Circumstances]] = {
+    "jobs.claim": ([{"cancel_requested_at": None}], [{"cancel_requested_at": LONG_AGO}]),
     "jobs.delay": (
-        [{"attempts": 4}],
-        [{"retry_after": LONG_AGO}, {"attempts": 5}],
+        [{"attempts": 3}],
+        [{"retry_after": LONG_AGO}, {"attempts": 4}],
     ),
     "jobs.requeue": (
-        [{"retry_after": LONG_AGO, "attempts": 4}],
+        [{"retry_after": LONG_AGO, "attempts": 3}],
         [
             {"retry_after": FAR_AHEAD},
             {"retry_after": None},
-            {"retry_after": LONG_AGO, "attempts": 5},
+            {"retry_after": LONG_AGO, "attempts": 4},
             {"retry_after": LONG_AGO, "cancel_requested_at": LONG_AGO},
         ],
     ),
-    "jobs.exhaust": ([{"attempts": 5}, {"attempts": 6}], [{"attempts": 4}]),
+    "jobs.exhaust": ([{"attempts": 4}, {"attempts": 5}], [{"attempts": 3}]),
     "jobs.drop_cancelled": ([{"cancel_requested_at": LONG_AGO}], [{"cancel_requested_at": None}]),
     "job_items.claim": (
         [{"job_status": "running"}],
@@ -42,6 +43,9 @@ CONDITIONS: dict[str, tuple[Circumstances, Circumstances]] = {
             for status in ("pending", "retryable", "cancelled", "completed", "failed", "skipped")
         ],
     ),
+    "job_items.recover": ([{"lease_epoch": 4}], [{"lease_epoch": 5}]),
+    "job_items.reap": ([{"lease_epoch": 4}], [{"lease_epoch": 5}]),
+    "job_items.poison": ([{"lease_epoch": 5}], [{"lease_epoch": 4}]),
     "thumbnails.requeue": (
         [{"retry_after": LONG_AGO}],
         [{"retry_after": FAR_AHEAD}, {"retry_after": None}],

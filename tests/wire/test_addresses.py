@@ -6,6 +6,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -27,8 +28,8 @@ def listening(address: str) -> Iterator[None]:
 
 def answers(address: str) -> bool:
     with open_channel(address) as channel:
-        check = health_pb2_grpc.HealthStub(channel).Check
-        answer = check(health_pb2.HealthCheckRequest(), timeout=10, wait_for_ready=True)
+        health: Any = health_pb2_grpc.HealthStub(channel)  # its type stub lacks the methods
+        answer = health.Check(health_pb2.HealthCheckRequest(), timeout=10, wait_for_ready=True)
     return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
 

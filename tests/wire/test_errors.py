@@ -2,6 +2,7 @@
 
 import logging
 import re
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -223,6 +224,15 @@ def test_what_is_streamed_before_an_error_arrives(tmp_path: Path) -> None:
         assert next(stream) == jobs_pb.WatchJobsResponse()
         with pytest.raises(grpc.RpcError):
             next(stream)
+
+
+def test_a_server_that_is_slow_to_greet_is_waited_for(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as busy, Client(f"unix:{tmp_path / 's'}") as client:
+        busy.bind(str(tmp_path / "s"))
+        busy.listen()
+        with pytest.raises(grpc.RpcError) as caught:
+            client.job_service.GetJob(GET_1, timeout=0.5)
+        assert caught.value.code() is StatusCode.DEADLINE_EXCEEDED
 
 
 @pytest.mark.parametrize("number", [99, -1, 2**31 - 1])

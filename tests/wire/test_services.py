@@ -14,8 +14,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from mediaplane.client import open_channel
-from tests.support.content import serving_data
 from tests.support.control import ControlPlane
+from tests.support.data import serving_data
 from tests.support.databases import Databases
 
 PROTO = Path(__file__).parents[2] / "proto"
@@ -36,7 +36,7 @@ def served(
     request: pytest.FixtureRequest, control: ControlPlane, database: Databases, tmp_path: Path
 ) -> Iterator[tuple[grpc.Channel, set[str]]]:
     """A channel to each plane, and the services that should be at its other end."""
-    with serving_data(database.data, tmp_path) as data:
+    with serving_data(database, tmp_path) as data:
         address = control.address if request.param == "Control" else data.address
         with open_channel(address) as channel:
             yield channel, contracted(request.param)

@@ -19,7 +19,6 @@ from mediaplane.locations import Locations
 from mediaplane.v1.content_service_pb2 import ReadOriginalRequest
 from mediaplane.v1.job_service_pb2 import JOB_KIND_SCAN, GetJobRequest, WatchJobsRequest
 from tests.support.control import (
-    SCAN,
     ControlPlane,
     job_id,
     refusal,
@@ -58,44 +57,72 @@ def locations(database: Databases, directory: Path) -> Locations:
     )
 
 
-def is_watchable(control: ControlPlane, request: WatchJobsRequest) -> bool:
-    stream = control.jobs.WatchJobs(request)
-    try:
-        next(stream)
-    except grpc.RpcError as error:
-        assert refusal_of(error).reason == "OVERLOADED"
-        return False
-    stream.cancel()
-    return True
+def waiting_jobs(database: Databases, count: int) -> list[str]:
+    with database.control.write() as conn:
+        rows = Rows(conn)
+        return [f"jobs/{rows.add('jobs')}" for _ in range(count)]
+
+
+def watch(control: ControlPlane, job: str) -> Any:
+    return control.jobs.WatchJobs(WatchJobsRequest(names=[job]))
+
+
+def end(control: ControlPlane, job: str, stream: Any) -> None:
+    """End a job, and with it the stream of who watches it."""
+    control.client.cancel_job(job)
+    *_, last = stream
+    assert state(last.job) == "cancelled"
 
 
 def test_watchers_beyond_the_limit_are_turned_away_while_other_calls_are_answered(
     database: Databases, tmp_path: Path
 ) -> None:
+    first, *others = waiting_jobs(database, 3)
     with serving_control(database, tmp_path, control_calls=1, control_watchers=3) as control:
-        job = control.create(SCAN, control.library("photos"))
-        request = WatchJobsRequest(names=[job.name])
-        streams = [control.jobs.WatchJobs(request) for _ in range(3)]
-        for stream in streams:
-            assert state(next(stream).job) == "pending"
+        streams = {job: watch(control, job) for job in (first, *others)}
+        for job, stream in streams.items():
+            assert next(stream).job.name == job
         for _ in range(5):
-            told = refusal(control.jobs.WatchJobs, request)
+            told = refusal(control.jobs.WatchJobs, WatchJobsRequest(names=[first]))
             assert (told.code, told.reason) == (StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
-            assert control.jobs.GetJob(GetJobRequest(name=job.name), timeout=10) == job
-        streams[0].cancel()
-        assert eventually(lambda: is_watchable(control, request))
+            assert control.jobs.GetJob(GetJobRequest(name=first), timeout=10).name == first
+        end(control, first, streams[first])
+        assert [state(message.job) for message in watch(control, first)] == ["cancelled"]
+        for job in others:
+            end(control, job, streams[job])
+
+
+def test_a_watcher_who_hangs_up_leaves_a_place(database: Databases, tmp_path: Path) -> None:
+    (job,) = waiting_jobs(database, 1)
+    with serving_control(database, tmp_path, control_watchers=1) as control:
+        gone = watch(control, job)
+        next(gone)
+        gone.cancel()
+        end(control, job, eventually(lambda: accepted(control, job)))
+
+
+def accepted(control: ControlPlane, job: str) -> Any:
+    """Return a stream that has begun, or None when there was no place for it."""
+    stream = watch(control, job)
+    try:
+        next(stream)
+    except grpc.RpcError as error:
+        if refusal_of(error).reason != "OVERLOADED":
+            raise
+        return None
+    return stream
 
 
 def test_refused_watchers_do_not_use_up_the_places(database: Databases, tmp_path: Path) -> None:
+    (job,) = waiting_jobs(database, 1)
     with serving_control(database, tmp_path, control_watchers=1) as control:
-        job = control.create(SCAN, control.library("photos"))
         for names, code in (
             ([], StatusCode.INVALID_ARGUMENT),
-            ([job.name, "jobs/999"], StatusCode.NOT_FOUND),
+            ([job, "jobs/999"], StatusCode.NOT_FOUND),
             ([f"jobs/{number}" for number in range(1, 102)], StatusCode.INVALID_ARGUMENT),
         ):
             assert refusal(control.jobs.WatchJobs, WatchJobsRequest(names=names)).code is code
-        assert is_watchable(control, WatchJobsRequest(names=[job.name]))
+        end(control, job, watch(control, job))
 
 
 def test_a_control_plane_that_stops_ends_its_watch_streams_without_claiming_success(
@@ -106,14 +133,14 @@ def test_a_control_plane_that_stops_ends_its_watch_streams_without_claiming_succ
         Client(where.control_address) as client,
         running(control_server.run, ControlSettings(stop_grace_seconds=60), where) as stop,
     ):
-        eventually(lambda: (tmp_path / "control.sock").exists())
+        eventually((tmp_path / "control.sock").exists)
         client.add_library("photos", b"/media/photos", "photos")
         job = client.scan("photos")
         assert job.kind == JOB_KIND_SCAN
-        watch = client.job_service.WatchJobs(WatchJobsRequest(names=[job.name]))
-        assert job_id(next(watch).job) == job_id(job)
+        stream = client.job_service.WatchJobs(WatchJobsRequest(names=[job.name]))
+        assert job_id(next(stream).job) == job_id(job)
         stop.set()
-        told = refusal(lambda _: watch, None)
+        told = refusal(lambda _: stream, None)
     assert (told.code, told.reason) == (StatusCode.UNAVAILABLE, "UNAVAILABLE")
     assert "watch the job again" in told.text
 
@@ -135,7 +162,7 @@ def test_a_reader_who_does_not_read_cannot_keep_the_data_plane_from_stopping(
         Client(where.control_address, where.data_address) as client,
         running(data_server.run, settings, where) as stop,
     ):
-        eventually(lambda: (tmp_path / "data.sock").exists())
+        eventually((tmp_path / "data.sock").exists)
         name = f"libraries/{library}/files/{file_id}"
         stream = client.content_service.ReadOriginal(ReadOriginalRequest(name=name))
         assert next(stream).size_bytes == VAST_BYTES
