@@ -196,7 +196,7 @@ def open_channel(address: str) -> grpc.Channel:
     options: list[tuple[str, Any]] = [
         ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
         ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
-        # min_reconnect_backoff_ms stays as it is: it limits how long a busy server may take to greet.
+        # Not min_reconnect_backoff_ms: it limits how long a busy server may take to greet.
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 5000),
         ("grpc.keepalive_time_ms", _KEEPALIVE_MS),

@@ -83,8 +83,9 @@ class LibraryServiceServicer:
     """
 
     def CreateLibrary(self, request, context):
-        """Adds a library. Its root is not opened here: a scan does that. ALREADY_EXISTS when the id is
-        taken; INVALID_ARGUMENT when the id or the root path is malformed.
+        """Adds a library. Its root is not opened here: a scan does that. ALREADY_EXISTS when the id or
+        the root is taken; FAILED_PRECONDITION when the id belongs to a library in the trash;
+        INVALID_ARGUMENT when the id or the root path is malformed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

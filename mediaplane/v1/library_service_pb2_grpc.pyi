@@ -18,8 +18,9 @@ class LibraryServiceStub:
 
     def __init__(self, channel: _grpc.Channel) -> None: ...
     CreateLibrary: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.CreateLibraryRequest, _library_service_pb2.Library]
-    """Adds a library. Its root is not opened here: a scan does that. ALREADY_EXISTS when the id is
-    taken; INVALID_ARGUMENT when the id or the root path is malformed.
+    """Adds a library. Its root is not opened here: a scan does that. ALREADY_EXISTS when the id or
+    the root is taken; FAILED_PRECONDITION when the id belongs to a library in the trash;
+    INVALID_ARGUMENT when the id or the root path is malformed.
     """
     GetLibrary: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.GetLibraryRequest, _library_service_pb2.Library]
     """Returns one library. NOT_FOUND when it does not exist."""
@@ -55,8 +56,9 @@ class LibraryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _library_service_pb2.CreateLibraryRequest,
         context: _grpc.ServicerContext,
     ) -> _library_service_pb2.Library:
-        """Adds a library. Its root is not opened here: a scan does that. ALREADY_EXISTS when the id is
-        taken; INVALID_ARGUMENT when the id or the root path is malformed.
+        """Adds a library. Its root is not opened here: a scan does that. ALREADY_EXISTS when the id or
+        the root is taken; FAILED_PRECONDITION when the id belongs to a library in the trash;
+        INVALID_ARGUMENT when the id or the root path is malformed.
         """
 
     @_abc_1.abstractmethod

@@ -263,3 +263,19 @@ def test_planning_again_changes_nothing(conn: Connection) -> None:
     assert first.total_items == 4
     assert plan(conn) == first
     assert conn.execute(files).all() == before
+
+
+def test_hashes_of_another_algorithm_than_the_librarys_are_made_anew(conn: Connection) -> None:
+    ids = add_files(
+        conn,
+        "photos",
+        [
+            content(1) | {"rel_path": b"a", "size_bytes": 10, "device": 1, "inode": 1},
+            content(1) | {"rel_path": b"b", "size_bytes": 10, "device": 1, "inode": 2},
+        ],
+    )
+    summarise_all(conn)
+    assert len(summarised_groups(conn)) == 1
+    conn.execute(update(libraries).values(hash_algorithm="sha256"))
+    assert plan(conn).marked == ids
+    assert summarised_groups(conn) == []

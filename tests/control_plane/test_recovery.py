@@ -226,3 +226,20 @@ def test_a_worker_that_comes_back_is_not_offline_any_more(database: Databases) -
     recover(database)
     with database.control.read() as conn:
         assert conn.scalars(select(worker_status.c.state)).all() == ["processing"]
+
+
+def test_items_of_a_failed_job_do_not_wait_for_ever(database: Databases) -> None:
+    failed = add(database, "jobs", status="failed")
+    waiting = add(database, "job_items", job_id=failed)
+    recover(database)
+    assert get(database, "job_items", waiting)["status"] == "cancelled"
+
+
+def test_a_request_to_cancel_survives_the_worker_that_put_the_job_back(
+    database: Databases,
+) -> None:
+    job = add(database, "jobs", cancel_requested_at=LONG_AGO)
+    recover(database)
+    assert get(database, "jobs", job)["status"] == "cancelled"
+    with database.control.read() as conn:
+        assert history(conn, job) == ["job_cancelled", "job_done"]

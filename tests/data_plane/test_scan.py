@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import stat
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -204,3 +205,13 @@ def test_a_refused_report_fails_the_scan_with_the_reason_of_the_refusal(tmp_path
     with pytest.raises(Fail, match="The library is empty now") as failed:
         scanned(tmp_path, report)
     assert failed.value.code == "root_empty"
+
+
+def test_a_time_of_change_that_no_database_can_store_does_not_stop_the_scan() -> None:
+    # A file system in memory keeps any time; others clamp it themselves.
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:
+        put(Path(name), b"from the future", b"x")
+        path = os.path.join(os.fsencode(name), b"from the future")
+        os.utime(path, ns=(0, 2 * 10**19))
+        (file,) = scanned(Path(name)).changed
+        assert file.mtime_ns == min(os.stat(path).st_mtime_ns, 2**63 - 1)

@@ -77,8 +77,7 @@ FURTHER_UPDATES = {
     " updated_at",
     "duplicate_groups.summarise": "file_count size_bytes total_size_bytes reclaimable_bytes"
     " updated_at",
-    "worker_status.register": "state stats last_seen_at started_at",
-    "worker_status.beat": "state stats last_seen_at",
+    "worker_status.register": "state stats last_seen_at",
 }
 
 INSERTS = {

@@ -56,6 +56,13 @@ def stage(data: Database, session_id: int, change: str, entries: Iterable[dict[s
         gate.add(conn, write_paths.STAGE_ENTRIES, rows)
 
 
+def began(data: Database, session_id: int, **columns: Any) -> None:
+    """Report which root is being walked."""
+    with data.write(write_paths.REPORT_SCAN) as conn:
+        statement = update(scan_sessions).where(scan_sessions.c.id == session_id)
+        conn.execute(statement.values(**({"root_device": 1, "root_inode": 1} | columns)))
+
+
 def walked(data: Database, session_id: int, **columns: Any) -> None:
     """Report that the whole library was seen."""
     root = {"root_device": 1, "root_inode": 1, "seen_files": 1}
