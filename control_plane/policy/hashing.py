@@ -16,7 +16,6 @@ SHARD_BYTES = 1 << 30
 
 def plan(conn: Connection, job: RowMapping) -> RowMapping:
     """Mark what is to be hashed and give the job its items."""
-    hashing.drop_stale_hashes(conn)
     hashing.mark(conn)
     total_items = total_bytes = 0
     items = []

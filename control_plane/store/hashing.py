@@ -5,59 +5,50 @@ from collections.abc import Iterator
 from sqlalchemy import Connection
 
 from control_plane.store.sql import prepared
-from mediaplane.protocol.database import lock
+from mediaplane.protocol.clock import NOW_SQL
+from mediaplane.protocol.database import execute_many, lock
 from mediaplane.protocol.duplicates import DUPLICATES, summarise
 
-# One row per file that lies on a disk, however many names it has: the name that carries its
-# hash, or will. `same_size` counts the files of that size in all libraries.
-_COPIES = (
-    "SELECT id, hash_policy, is_active, is_hashed, needs_hash,"
-    " count(*) OVER (PARTITION BY size_bytes) AS same_size FROM ({names}) AS names WHERE rank = 1"
-)
+# Of the names of one file on a disk, the first by rank carries its hash, or will.
+_IS_VALID = "(f.content_hash IS NOT NULL AND f.hash_algorithm = l.hash_algorithm)"
 _NAMES = (
     "SELECT f.id, f.size_bytes, f.hash_algorithm, f.content_hash, f.needs_hash, l.hash_policy,"
-    " l.is_active, l.hash_algorithm AS wanted_algorithm, f.content_hash IS NOT NULL AS is_hashed,"
+    f" l.is_active, {_IS_VALID} AS is_valid,"
     " row_number() OVER (PARTITION BY f.size_bytes, f.device, f.inode"
-    " ORDER BY f.content_hash IS NULL, NOT l.is_active, f.id) AS rank"
+    f" ORDER BY NOT {_IS_VALID}, NOT l.is_active, f.id) AS rank"
     " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
     " WHERE NOT f.is_missing AND f.size_bytes > 0 AND f.inode IS NOT NULL"
     " AND l.deleted_at IS NULL"
 )
-
-
-def drop_stale_hashes(conn: Connection) -> None:
-    """Take hash and mark from every name of a file but one, and hashes of another algorithm."""
-    lock(conn, DUPLICATES)
-    stale = (
-        f"SELECT * FROM ({_NAMES}) AS names WHERE (rank > 1 AND (is_hashed OR needs_hash))"
-        " OR hash_algorithm <> wanted_algorithm"
-    )
-    rows = conn.execute(prepared(conn, stale)).all()
-    if not rows:
-        return
-    conn.execute(
-        prepared(
-            conn,
-            "UPDATE library_files SET needs_hash = false, hash_algorithm = NULL,"
-            " content_hash = NULL, updated_at = {now}"
-            f" WHERE id IN (SELECT id FROM ({stale}) AS stale)",
-        )
-    )
-    touched = [(row.hash_algorithm, bytes(row.content_hash)) for row in rows if row.content_hash]
-    summarise(conn, touched)
+# A file may have a duplicate when another file, in whatever library, has its size.
+_WANTED = (
+    "SELECT id, hash_algorithm, content_hash, needs_hash, is_valid, rank,"
+    " rank = 1 AND NOT is_valid AND is_active AND (hash_policy = 'all'"
+    " OR sum(CASE WHEN rank = 1 THEN 1 ELSE 0 END) OVER (PARTITION BY size_bytes) > 1)"
+    f" AS is_wanted FROM ({_NAMES}) AS names"
+)
+_DIFFERENT = (
+    f"SELECT id, hash_algorithm, content_hash, is_wanted FROM ({_WANTED}) AS wanted"
+    " WHERE is_wanted <> needs_hash"
+    " OR (content_hash IS NOT NULL AND (rank > 1 OR NOT is_valid))"
+)
 
 
 def mark(conn: Connection) -> None:
-    """Mark every file without a hash that may have a duplicate, or whose library hashes all."""
-    copies = _COPIES.format(names=_NAMES)
-    conn.execute(
-        prepared(
-            conn,
-            "UPDATE library_files SET needs_hash = true, updated_at = {now} WHERE id IN"
-            f" (SELECT id FROM ({copies}) AS copies WHERE NOT is_hashed AND NOT needs_hash"
-            " AND is_active AND (same_size > 1 OR hash_policy = 'all'))",
-        )
+    """Mark exactly the files that want a hash, and drop the hashes that no longer count.
+
+    Those are hashes of another algorithm than the library's, and of further names of a file.
+    """
+    lock(conn, DUPLICATES)
+    rows = conn.execute(prepared(conn, _DIFFERENT)).all()
+    execute_many(
+        conn,
+        "UPDATE library_files SET needs_hash = ?, hash_algorithm = NULL, content_hash = NULL,"
+        f" updated_at = {NOW_SQL[conn.dialect.name]} WHERE id = ?",
+        [(bool(row.is_wanted), row.id) for row in rows],
     )
+    summarise(conn, [(row.hash_algorithm, bytes(row.content_hash)) for row in rows
+                     if row.content_hash is not None])  # fmt: skip
 
 
 def marked(conn: Connection, library_id: str | None) -> Iterator[tuple[int, int]]:

@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 
 from mediaplane.protocol import values as v
+from mediaplane.protocol.frame_search import FRAME_SEARCH
 from mediaplane.protocol.schema import (
     Json,
     SearchVector,
@@ -397,32 +398,7 @@ worker_status = new_table(
     time_column("last_seen_at"),
 )
 
-# SQLite's counterpart of the tsvector index: FTS5 over the same column, kept by triggers.
-_SEARCH_INSERT = (
-    "INSERT INTO video_frames_search (rowid, search_vector) VALUES (new.id, new.search_vector);"
-)
-_SEARCH_DELETE = (
-    "INSERT INTO video_frames_search (video_frames_search, rowid, search_vector)"
-    " VALUES ('delete', old.id, old.search_vector);"
-)
-FRAME_SEARCH = (
-    (
-        "CREATE VIRTUAL TABLE video_frames_search USING fts5("
-        "search_vector, content='video_frames', content_rowid='id')"
-    ),
-    (
-        "CREATE TRIGGER video_frames_search_insert AFTER INSERT ON video_frames"
-        f" BEGIN {_SEARCH_INSERT} END"
-    ),
-    (
-        "CREATE TRIGGER video_frames_search_delete AFTER DELETE ON video_frames"
-        f" BEGIN {_SEARCH_DELETE} END"
-    ),
-    (
-        "CREATE TRIGGER video_frames_search_update AFTER UPDATE OF search_vector ON video_frames"
-        f" BEGIN {_SEARCH_DELETE} {_SEARCH_INSERT} END"
-    ),
-)
+
 for _statement in FRAME_SEARCH:
     _ddl = DDL(_statement)  # type: ignore[no-untyped-call]
     event.listen(video_frames, "after_create", _ddl.execute_if(dialect="sqlite"))
