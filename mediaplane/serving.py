@@ -132,20 +132,14 @@ def _is_loopback(address: str) -> bool:
 
 def _bind(server: grpc.Server, address: str) -> None:
     if address.startswith("unix:"):
-        path = unquote(address.removeprefix("unix:").removeprefix("//"))
-        _remove_stale(path)
-        mask = os.umask(0o177)  # the socket is its owner's alone
-        try:
-            bound = server.add_insecure_port(address)
-        except RuntimeError:
-            bound = 0
-        finally:
-            os.umask(mask)
-    else:
-        try:
-            bound = server.add_insecure_port(address)
-        except RuntimeError:
-            bound = 0
+        _remove_stale(unquote(address.removeprefix("unix:").removeprefix("//")))
+    mask = os.umask(0o177)  # a socket is its owner's alone; a port does not care
+    try:
+        bound = server.add_insecure_port(address)
+    except RuntimeError:
+        bound = 0
+    finally:
+        os.umask(mask)
     if not bound:
         raise UnusableSettings(
             f"Cannot listen on {address}; is another server there already, or is the path too long?"
