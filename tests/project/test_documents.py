@@ -15,10 +15,10 @@ README = (ROOT / "README.md").read_text()
 MANUAL = (ROOT / "docs" / "OPERATIONS.md").read_text()
 MAKEFILE = (ROOT / "Makefile").read_text()
 
-COMMANDS = re.findall(
-    r"^(?:\.venv/bin/)?mediaplane (.+?)(?: #.*| &.*)?$", README + MANUAL, re.MULTILINE
-)
-TARGETS = re.findall(r"^make (\w+)", README + (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+TYPED = "\n".join(re.findall(r"^```\n(.*?)^```", README + MANUAL, re.MULTILINE | re.DOTALL))
+COMMANDS = re.findall(r"^(?:\.venv/bin/)?mediaplane (.+?) *(?:#.*|&.*)?$", TYPED, re.MULTILINE)
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+TARGETS = re.findall(r"^make (\w+)", README + CONTRIBUTING, re.MULTILINE)
 
 
 def test_the_documents_have_commands_to_check() -> None:
