@@ -87,11 +87,10 @@ class Report:
             with self._database.read() as conn:
                 bound = {"library": self._library, "after": after, "limit": _KNOWN_PAGE}
                 rows = conn.execute(_KNOWN, bound).all()
-            for path, size, mtime, device, inode in rows:
-                yield Seen(bytes(path), size, mtime, device, inode)
+            yield from map(Seen._make, rows)
             if len(rows) < _KNOWN_PAGE:
                 return
-            after = bytes(rows[-1].rel_path)
+            after = rows[-1].rel_path
 
     def add(
         self, changed: Sequence[Seen], missing: Sequence[Seen], unseen: Sequence[Unseen]

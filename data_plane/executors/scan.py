@@ -21,7 +21,7 @@ from data_plane.executor import (
     state_of,
 )
 from data_plane.jail import Jail
-from mediaplane.paths import PathRefused, check_rel_path
+from mediaplane.paths import MAX_PATH_BYTES
 
 BATCH = 5000
 _WAIT_SECONDS = 0.02
@@ -120,10 +120,9 @@ def _list(jail: Jail, folder: bytes, ctx: Context) -> list[Seen | Unseen | bytes
 
 
 def _look(path: bytes, entry: os.DirEntry[str]) -> Seen | Unseen:
-    try:
-        check_rel_path(path)
-    except PathRefused as refused:
-        return Unseen(path, False, f"refused_{refused.reason}", "Its path cannot be opened safely.")
+    # A name that a folder lists can break only this one of the rules for paths.
+    if len(path) > MAX_PATH_BYTES:
+        return Unseen(path, False, "refused_too_long", "Its path is too long to be opened.")
     info = entry.stat(follow_symlinks=False)
     return Seen(path, *state_of(info), signed64(info.st_dev), signed64(info.st_ino))
 
