@@ -35,7 +35,8 @@ run: $(run_stamp) ## start both planes on a library: make run LIBRARY=/path/to/p
 	@if [ -z "$$LIBRARY" ]; then \
 	  echo "Which library? make run LIBRARY=/path/to/photos" >&2; exit 2; \
 	fi
-	@exec .venv/bin/mediaplane up "$$LIBRARY" $(ARGS)
+	@# Not every shell expands ~ in LIBRARY=~/Pictures.
+	@exec .venv/bin/mediaplane up "$${LIBRARY/#\~\//$$HOME/}" $(ARGS)
 
 test: setup tools check ## everything needed on a fresh machine, then check
 

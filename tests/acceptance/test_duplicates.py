@@ -9,7 +9,7 @@ import pytest
 from tests.support import tree
 from tests.support.commands import Commands
 
-FILES = 20_000
+FILES = 21_000  # of which some become links
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +50,7 @@ def test_up_finds_exactly_the_groups_of_an_independent_tool(
         and not os.path.islink(os.path.join(folder, name))
         and b"closed folder" not in folder
     ]
-    assert summary["files"] == len(regular) >= FILES * 0.95
+    assert summary["files"] == len(regular) >= 20_000
     assert summary["bytes"] == sum(info.st_size for info in regular)
 
 
