@@ -79,13 +79,13 @@ def _serve(session: Session, client: "Client") -> None:
     # In full: the other terminal may be in another directory.
     state = f" --state {shlex.quote(str(session.locations.state))}" if session.state else ""
     program = "mediaplane" if shutil.which("mediaplane") else sys.argv[0]
-    output.tell(
-        f"\nServing at {client.control_address}. From another terminal:\n"
-        f"  {program} duplicates list{state}\n"
-        f"  {program} job list{state}\n"
-        "Ctrl-C stops."
-    )
     try:
+        output.tell(
+            f"\nServing at {client.control_address}. From another terminal:\n"
+            f"  {program} duplicates list{state}\n"
+            f"  {program} job list{state}\n"
+            "Ctrl-C stops."
+        )
         while is_serving(client.control_address):
             time.sleep(2)
     except KeyboardInterrupt:
