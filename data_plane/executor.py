@@ -182,6 +182,8 @@ class Executor:
     prepare: Callable[..., Any]
     run: Callable[[Any, Context], Any]
     record: Callable[..., None]
+    # The write paths that `record` takes; nothing else can be written when the work is done.
+    paths: tuple[Any, ...] = ()
 
 
 def signed64(number: int) -> int:

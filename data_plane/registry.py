@@ -6,6 +6,7 @@ from data_plane.executors.hash import hash_files
 from data_plane.executors.scan import scan
 from mediaplane.protocol.kinds import KINDS
 from mediaplane.protocol.values import JobKind
+from mediaplane.protocol.write_paths import RECORD_HASH, SUMMARISE
 
 
 def _nothing(*_: object) -> None:
@@ -14,7 +15,7 @@ def _nothing(*_: object) -> None:
 
 EXECUTORS: dict[JobKind, Executor] = {
     JobKind.SCAN: Executor(scan_task, scan, _nothing),
-    JobKind.HASH: Executor(hash_task, hash_files, record_hashes),
+    JobKind.HASH: Executor(hash_task, hash_files, record_hashes, (RECORD_HASH, SUMMARISE)),
 }
 
 

@@ -136,10 +136,10 @@ class Runner:
         kind = JobKind(job["kind"])
         with self._leases.hold(JOBS, job) as held:
             if KINDS[kind].item_payload is not None:
-                self._conclude(held, lambda: self._run_shards(held), lambda *_: None)
+                self._conclude(held, lambda: self._run_shards(held), None)
             else:
                 executor = EXECUTORS[kind]
-                self._conclude(held, lambda: self._execute(executor, held), executor.record)
+                self._conclude(held, lambda: self._execute(executor, held), executor)
 
     def _run_item(self, item: RowMapping) -> None:
         with self._database.read() as conn:
@@ -147,7 +147,7 @@ class Runner:
             kind = JobKind(conn.execute(query, {"job": item["job_id"]}).scalar_one())
         executor = EXECUTORS[kind]
         with self._leases.hold(JOB_ITEMS, item) as held:
-            self._conclude(held, lambda: self._execute(executor, held), executor.record)
+            self._conclude(held, lambda: self._execute(executor, held), executor)
 
     def _execute(self, executor: Executor, held: Held) -> Any:
         task = executor.prepare(self._database, held.row)
@@ -173,13 +173,13 @@ class Runner:
             raise Fail(
                 "shards_failed",
                 f"{failed} shards failed and the rest is done; `mediaplane job show"
-                f" {held.job_id}` says why. Starting the job again does what is left.",
+                f" {held.job_id} --items` says why. Starting the job again does what is left.",
             )
 
-    def _conclude(self, held: Held, work: Callable[[], Any], record: Callable[..., None]) -> None:
+    def _conclude(self, held: Held, work: Callable[[], Any], executor: Executor | None) -> None:
         """Do the work and take the one step that its outcome calls for."""
         try:
-            self._complete(held, work(), record)
+            self._complete(held, work(), executor)
         except LeaseLost:
             log.warning("Lost the lease on %s %d", held.machine.name, held.lessee.row_id)
         except Interrupted:
@@ -196,7 +196,7 @@ class Runner:
             log.exception("%s %d failed", held.machine.name, held.lessee.row_id)
             self._put_back(held, "internal", "The worker met an unexpected error; see its log.")
 
-    def _complete(self, held: Held, result: Any, record: Callable[..., None]) -> None:
+    def _complete(self, held: Held, result: Any, executor: Executor | None) -> None:
         message = _message(result)
         step = held.machine.step("fail" if message else "complete")
         figures: dict[str, Any] = {}
@@ -209,24 +209,22 @@ class Runner:
                 "message": message,
             }
         beat = held.machine.step("heartbeat").path
-        with self._database.write(
-            step.path, beat, paths.APPEND_EVENT, paths.RECORD_HASH, paths.SUMMARISE
-        ) as conn:
+        recorded = executor.paths if executor else ()
+        with self._database.write(step.path, beat, paths.APPEND_EVENT, *recorded) as conn:
             if held.machine is JOBS:
                 gate.take(conn, JOBS, "heartbeat", held.lessee.row_id, held.lessee,
                           self._settings.lease_seconds,
                           processed_items=held.control.items)  # fmt: skip
             if gate.take(conn, held.machine, step.name, held.lessee.row_id, held.lessee,
                          **figures):  # fmt: skip
-                record(conn, result)
+                if executor:
+                    executor.record(conn, result)
                 return
         log.warning("Lost the lease on %s %d", held.machine.name, held.lessee.row_id)
 
     def _put_back(self, held: Held, code: str, message: str) -> None:
-        if held.machine is JOBS:
-            self._finish(held, "retry", error_code=code, error_message=message)
-        else:
-            self._finish(held, "fail", message=message)
+        step = "retry" if held.machine is JOBS else "fail"
+        self._finish(held, step, **_reason(held, code, message))
 
     def _finish(self, held: Held, step_name: str, **values: Any) -> None:
         step = held.machine.step(step_name)

@@ -22,14 +22,17 @@ def recover(database: Database, backoff: Backoff) -> None:
         if not try_lock(conn, "recovery"):
             return
         reap(conn, backoff)
-        gate.take_all(conn, JOBS, "drop_cancelled", "true")
+        # One by one, so that each look is one partial index and never the whole history.
+        for waiting in JOBS.step("drop_cancelled").sources:
+            gate.take_all(conn, JOBS, "drop_cancelled", f"status = '{waiting}'")
         for job in jobs.waiting_for_retry(conn):
             _advance(conn, job, backoff)
         gate.take_all(
             conn,
             JOB_ITEMS,
             "cancel_waiting",
-            "job_id IN (SELECT id FROM jobs WHERE status IN ('cancelled', 'failed'))",
+            "(SELECT j.status FROM jobs j WHERE j.id = job_items.job_id)"
+            " IN ('cancelled', 'failed')",
         )
         libraries.settle_scan_status(conn)
         workers.declare_offline(conn, _SILENT_MS)

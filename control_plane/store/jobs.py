@@ -11,7 +11,7 @@ from control_plane.store.sql import prepared
 from mediaplane.protocol import gate
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.tables import events, job_items, jobs
-from mediaplane.protocol.values import EventType, JobStatus
+from mediaplane.protocol.values import EventType
 
 
 def add(conn: Connection, **columns: Any) -> RowMapping | None:
@@ -131,5 +131,6 @@ def count_by_status(conn: Connection) -> dict[str, int]:
 
 def waiting_for_retry(conn: Connection) -> list[RowMapping]:
     """Return the jobs to be tried again."""
-    query = select(jobs).where(jobs.c.status == JobStatus.RETRYABLE).order_by(jobs.c.id)
-    return list(conn.execute(query).mappings())
+    # With the status written out: a partial index does not match a parameter.
+    query = prepared(conn, "SELECT * FROM jobs WHERE status = 'retryable' ORDER BY id")
+    return list(conn.execute(query.columns(*jobs.columns)).mappings())

@@ -1,13 +1,14 @@
 """What becomes of work whose worker is gone, and when it is tried again."""
 
+import re
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, select, text, update
+from sqlalchemy import Connection, event, insert, select, text, update
 
 from control_plane.policy import recovery
 from control_plane.policy.backoff import Backoff
-from mediaplane.protocol.tables import events, jobs, worker_status
+from mediaplane.protocol.tables import events, job_items, jobs, worker_status
 from tests.support.databases import Databases
 from tests.support.rows import FAR_AHEAD, LONG_AGO, Rows
 
@@ -243,3 +244,32 @@ def test_a_request_to_cancel_survives_the_worker_that_put_the_job_back(
     assert get(database, "jobs", job)["status"] == "cancelled"
     with database.control.read() as conn:
         assert history(conn, job) == ["job_cancelled", "job_done"]
+
+
+def test_recovery_reads_no_history_however_long_it_is(database: Databases) -> None:
+    with database.control.write() as conn:
+        conn.execute(
+            insert(jobs),
+            [{"kind": "delete", "status": "completed"} for _ in range(5000)],
+        )
+        job_id = conn.execute(select(jobs.c.id).limit(1)).scalar_one()
+        done = {"job_id": job_id, "status": "completed"}
+        conn.execute(insert(job_items), [done | {"item_key": str(n)} for n in range(5000)])
+        if database.control.dialect == "postgresql":
+            conn.execute(text("ANALYZE"))
+    sent: list[tuple[str, Any]] = []
+
+    def note(_conn: Any, _cursor: Any, sql: str, parameters: Any, *_rest: Any) -> None:
+        if sql.startswith(("UPDATE jobs", "UPDATE job_items", "SELECT * FROM jobs")):
+            sent.append((sql, parameters))
+
+    event.listen(database.control.engine, "before_cursor_execute", note)
+    recover(database)
+    event.remove(database.control.engine, "before_cursor_execute", note)
+    assert len(sent) >= 5
+    explain = "EXPLAIN QUERY PLAN" if database.control.dialect == "sqlite" else "EXPLAIN"
+    with database.control.write() as conn:
+        for sql, parameters in sent:
+            plan = [str(row[-1]) for row in conn.exec_driver_sql(f"{explain} {sql}", parameters)]
+            whole = [line for line in plan if re.search(r"Seq Scan|SCAN (?!.*INDEX)", line)]
+            assert whole == [], sql

@@ -163,7 +163,9 @@ def test_finished_shards_are_not_done_again(
 
     real = EXECUTORS[JobKind.HASH]
     with monkeypatch.context() as patch:
-        patch.setitem(EXECUTORS, JobKind.HASH, Executor(real.prepare, hash_two, real.record))
+        patch.setitem(
+            EXECUTORS, JobKind.HASH, Executor(real.prepare, hash_two, real.record, real.paths)
+        )
         first.runner.work_once()
     assert [item["status"] for item in desk.items(job_id)] == ["completed"] * 2 + ["pending"] * 3
     with Worker(database.data, "second"):
@@ -224,7 +226,7 @@ def test_a_finish_that_comes_after_the_lease_is_lost_is_refused_with_its_hashes(
         worker.leases.stopping.set()  # or it would wait for the other one
         return result
 
-    patched = Executor(real.prepare, hash_too_slowly, real.record)
+    patched = Executor(real.prepare, hash_too_slowly, real.record, real.paths)
     monkeypatch.setitem(EXECUTORS, JobKind.HASH, patched)
     worker.runner.work_once()
     assert desk.items(job_id) == taken
