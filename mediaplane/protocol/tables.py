@@ -86,6 +86,14 @@ jobs = new_table(
     count_column("processed_items"),
     Column("total_items", BigInteger),
     Column("total_bytes", BigInteger),
+    # What became of the items, in the unit of total_items: written with the item itself. Those
+    # skipped count as completed too, so completed + failed + cancelled = total at the end.
+    count_column("completed_items"),
+    count_column("failed_items"),
+    count_column("skipped_items"),
+    count_column("cancelled_items"),
+    # When the history last spoke of progress.
+    time_column("progress_at"),
     # How often the job was put back after a failed or lost run.
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("max_attempts", Integer, nullable=False, server_default="5"),
@@ -101,14 +109,14 @@ jobs = new_table(
     Index("ix_jobs_page", text("created_at DESC"), text("id DESC")),
     partial_index(
         "ix_jobs_claim",
-        "kind",
         text("priority DESC"),
         "created_at",
         "id",
         where="status = 'pending'",
     ),
     partial_index("ix_jobs_running", "id", where="status = 'running'"),
-    partial_index("ix_jobs_retryable", "id", where="status = 'retryable'"),
+    partial_index("ix_jobs_retryable", "retry_after", "id", where="status = 'retryable'"),
+    partial_index("ix_jobs_retry_of", "retry_of", where="retry_of IS NOT NULL"),
     partial_index(
         "uq_jobs_request", "tenant_id", "request_id", where="request_id IS NOT NULL", unique=True
     ),
@@ -393,6 +401,8 @@ worker_status = new_table(
     Column("worker_id", String(128), primary_key=True),
     value_column("state", v.WorkerState, v.WorkerState.IDLE),
     value_column("command", v.WorkerCommand, v.WorkerCommand.NONE),
+    # Tells a repeated command from one that was obeyed already.
+    time_column("commanded_at"),
     Column("stats", Json, nullable=False, server_default=text("'{}'")),
     time_column("started_at"),
     time_column("last_seen_at"),

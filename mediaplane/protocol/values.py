@@ -17,6 +17,7 @@ class JobKind(StrEnum):
     HASH = "hash"
     DELETE = "delete"
     THUMBNAIL = "thumbnail"
+    PROBE = "probe"
 
 
 class JobStatus(StrEnum):

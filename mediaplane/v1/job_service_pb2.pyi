@@ -1,5 +1,6 @@
 import datetime
 
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -18,14 +19,26 @@ class JobKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     JOB_KIND_HASH: _ClassVar[JobKind]
     JOB_KIND_DELETE: _ClassVar[JobKind]
     JOB_KIND_THUMBNAIL: _ClassVar[JobKind]
+    JOB_KIND_PROBE: _ClassVar[JobKind]
 JOB_KIND_UNSPECIFIED: JobKind
 JOB_KIND_SCAN: JobKind
 JOB_KIND_HASH: JobKind
 JOB_KIND_DELETE: JobKind
 JOB_KIND_THUMBNAIL: JobKind
+JOB_KIND_PROBE: JobKind
+
+class Probe(_message.Message):
+    __slots__ = ("duration", "items", "scratch_bytes")
+    DURATION_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    SCRATCH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    duration: _duration_pb2.Duration
+    items: int
+    scratch_bytes: int
+    def __init__(self, duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., items: _Optional[int] = ..., scratch_bytes: _Optional[int] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("name", "kind", "state", "library", "priority", "progress", "processed_items", "total_items", "total_bytes", "attempts", "max_attempts", "error_code", "error_message", "skip_reason", "worker", "cancel_requested", "retry_of", "request_id", "create_time", "start_time", "end_time", "update_time", "retry_time")
+    __slots__ = ("name", "kind", "state", "library", "priority", "progress", "processed_items", "total_items", "total_bytes", "attempts", "max_attempts", "error_code", "error_message", "skip_reason", "worker", "cancel_requested", "retry_of", "request_id", "create_time", "start_time", "end_time", "update_time", "retry_time", "completed_items", "failed_items", "skipped_items", "cancelled_items", "probe")
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         STATE_UNSPECIFIED: _ClassVar[Job.State]
@@ -67,6 +80,11 @@ class Job(_message.Message):
     END_TIME_FIELD_NUMBER: _ClassVar[int]
     UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
     RETRY_TIME_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    FAILED_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    SKIPPED_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    CANCELLED_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    PROBE_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: JobKind
     state: Job.State
@@ -90,7 +108,12 @@ class Job(_message.Message):
     end_time: _timestamp_pb2.Timestamp
     update_time: _timestamp_pb2.Timestamp
     retry_time: _timestamp_pb2.Timestamp
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[JobKind, str]] = ..., state: _Optional[_Union[Job.State, str]] = ..., library: _Optional[str] = ..., priority: _Optional[int] = ..., progress: _Optional[float] = ..., processed_items: _Optional[int] = ..., total_items: _Optional[int] = ..., total_bytes: _Optional[int] = ..., attempts: _Optional[int] = ..., max_attempts: _Optional[int] = ..., error_code: _Optional[str] = ..., error_message: _Optional[str] = ..., skip_reason: _Optional[str] = ..., worker: _Optional[str] = ..., cancel_requested: _Optional[bool] = ..., retry_of: _Optional[str] = ..., request_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., retry_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    completed_items: int
+    failed_items: int
+    skipped_items: int
+    cancelled_items: int
+    probe: Probe
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[JobKind, str]] = ..., state: _Optional[_Union[Job.State, str]] = ..., library: _Optional[str] = ..., priority: _Optional[int] = ..., progress: _Optional[float] = ..., processed_items: _Optional[int] = ..., total_items: _Optional[int] = ..., total_bytes: _Optional[int] = ..., attempts: _Optional[int] = ..., max_attempts: _Optional[int] = ..., error_code: _Optional[str] = ..., error_message: _Optional[str] = ..., skip_reason: _Optional[str] = ..., worker: _Optional[str] = ..., cancel_requested: _Optional[bool] = ..., retry_of: _Optional[str] = ..., request_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., retry_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., completed_items: _Optional[int] = ..., failed_items: _Optional[int] = ..., skipped_items: _Optional[int] = ..., cancelled_items: _Optional[int] = ..., probe: _Optional[_Union[Probe, _Mapping]] = ...) -> None: ...
 
 class JobItem(_message.Message):
     __slots__ = ("name", "state", "message", "processed_items", "total_items", "worker", "create_time", "update_time")
@@ -150,6 +173,18 @@ class CreateJobRequest(_message.Message):
     request_id: str
     def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
 
+class BatchCreateJobsRequest(_message.Message):
+    __slots__ = ("requests",)
+    REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    requests: _containers.RepeatedCompositeFieldContainer[CreateJobRequest]
+    def __init__(self, requests: _Optional[_Iterable[_Union[CreateJobRequest, _Mapping]]] = ...) -> None: ...
+
+class BatchCreateJobsResponse(_message.Message):
+    __slots__ = ("jobs",)
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedCompositeFieldContainer[Job]
+    def __init__(self, jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ...) -> None: ...
+
 class GetJobRequest(_message.Message):
     __slots__ = ("name",)
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -189,16 +224,22 @@ class RetryJobRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class WatchJobsRequest(_message.Message):
-    __slots__ = ("names",)
+    __slots__ = ("names", "after_event_id")
     NAMES_FIELD_NUMBER: _ClassVar[int]
+    AFTER_EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     names: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+    after_event_id: int
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., after_event_id: _Optional[int] = ...) -> None: ...
 
 class WatchJobsResponse(_message.Message):
-    __slots__ = ("job",)
+    __slots__ = ("job", "event", "event_id")
     JOB_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     job: Job
-    def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ...) -> None: ...
+    event: Event
+    event_id: int
+    def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ..., event: _Optional[_Union[Event, _Mapping]] = ..., event_id: _Optional[int] = ...) -> None: ...
 
 class ListJobItemsRequest(_message.Message):
     __slots__ = ("parent", "page_size", "page_token")
@@ -219,14 +260,16 @@ class ListJobItemsResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[JobItem, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class ListEventsRequest(_message.Message):
-    __slots__ = ("parent", "page_size", "page_token")
+    __slots__ = ("parent", "page_size", "page_token", "after_event_id")
     PARENT_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AFTER_EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     parent: str
     page_size: int
     page_token: str
-    def __init__(self, parent: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    after_event_id: int
+    def __init__(self, parent: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., after_event_id: _Optional[int] = ...) -> None: ...
 
 class ListEventsResponse(_message.Message):
     __slots__ = ("events", "next_page_token")

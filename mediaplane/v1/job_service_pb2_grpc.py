@@ -41,6 +41,11 @@ class JobServiceStub:
                 request_serializer=mediaplane_dot_v1_dot_job__service__pb2.CreateJobRequest.SerializeToString,
                 response_deserializer=mediaplane_dot_v1_dot_job__service__pb2.Job.FromString,
                 _registered_method=True)
+        self.BatchCreateJobs = channel.unary_unary(
+                '/mediaplane.v1.JobService/BatchCreateJobs',
+                request_serializer=mediaplane_dot_v1_dot_job__service__pb2.BatchCreateJobsRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_job__service__pb2.BatchCreateJobsResponse.FromString,
+                _registered_method=True)
         self.GetJob = channel.unary_unary(
                 '/mediaplane.v1.JobService/GetJob',
                 request_serializer=mediaplane_dot_v1_dot_job__service__pb2.GetJobRequest.SerializeToString,
@@ -93,6 +98,15 @@ class JobServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def BatchCreateJobs(self, request, context):
+        """Admits up to 1000 jobs at once, all of them or none; the answer has them in the order of the
+        requests. INVALID_ARGUMENT when one is a scan or a hash, of which only one runs at a time, or
+        when two share a request_id; otherwise as CreateJob.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetJob(self, request, context):
         """Returns one job. NOT_FOUND when it does not exist.
         """
@@ -129,10 +143,14 @@ class JobServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchJobs(self, request, context):
-        """Streams jobs: first the current state of each named job, then every observed change. Changes
-        in quick succession may arrive as one. The stream ends when every named job is in a final
-        state. NOT_FOUND, before any message, when a named job does not exist; RESOURCE_EXHAUSTED when
-        too many streams are open; UNAVAILABLE when the server stops first: watch again then.
+        """Streams what happens to jobs. Without after_event_id: first the current state of each named
+        job, then one message for every event from then on. With it: one message for every event with
+        a higher id, in the order of ids, without gap or repeat. Whoever was cut off goes on with the
+        event_id of the last message, from any control plane, also after a restart. The stream ends
+        when every named job is in a final state and its last event was sent; without names it ends
+        only with the client. NOT_FOUND, before any message, when a named job does not exist;
+        RESOURCE_EXHAUSTED when too many streams are open; UNAVAILABLE when the server stops first:
+        watch again then.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -147,7 +165,8 @@ class JobServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListEvents(self, request, context):
-        """Lists what happened to a job, oldest first: id ascending.
+        """Lists what happened to a job, or with parent 'jobs/-' to all jobs, oldest first: id ascending.
+        An event is listed only once no event with a lower id can appear any more.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -160,6 +179,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.CreateJob,
                     request_deserializer=mediaplane_dot_v1_dot_job__service__pb2.CreateJobRequest.FromString,
                     response_serializer=mediaplane_dot_v1_dot_job__service__pb2.Job.SerializeToString,
+            ),
+            'BatchCreateJobs': grpc.unary_unary_rpc_method_handler(
+                    servicer.BatchCreateJobs,
+                    request_deserializer=mediaplane_dot_v1_dot_job__service__pb2.BatchCreateJobsRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_job__service__pb2.BatchCreateJobsResponse.SerializeToString,
             ),
             'GetJob': grpc.unary_unary_rpc_method_handler(
                     servicer.GetJob,
@@ -226,6 +250,33 @@ class JobService:
             '/mediaplane.v1.JobService/CreateJob',
             mediaplane_dot_v1_dot_job__service__pb2.CreateJobRequest.SerializeToString,
             mediaplane_dot_v1_dot_job__service__pb2.Job.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BatchCreateJobs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mediaplane.v1.JobService/BatchCreateJobs',
+            mediaplane_dot_v1_dot_job__service__pb2.BatchCreateJobsRequest.SerializeToString,
+            mediaplane_dot_v1_dot_job__service__pb2.BatchCreateJobsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -24,6 +24,11 @@ class JobServiceStub:
     not active; ALREADY_EXISTS, naming the active job, when the job is a scan or a hash and
     another scan or hash is pending or running.
     """
+    BatchCreateJobs: _grpc.UnaryUnaryMultiCallable[_job_service_pb2.BatchCreateJobsRequest, _job_service_pb2.BatchCreateJobsResponse]
+    """Admits up to 1000 jobs at once, all of them or none; the answer has them in the order of the
+    requests. INVALID_ARGUMENT when one is a scan or a hash, of which only one runs at a time, or
+    when two share a request_id; otherwise as CreateJob.
+    """
     GetJob: _grpc.UnaryUnaryMultiCallable[_job_service_pb2.GetJobRequest, _job_service_pb2.Job]
     """Returns one job. NOT_FOUND when it does not exist."""
     ListJobs: _grpc.UnaryUnaryMultiCallable[_job_service_pb2.ListJobsRequest, _job_service_pb2.ListJobsResponse]
@@ -43,17 +48,23 @@ class JobServiceStub:
     FAILED_PRECONDITION.
     """
     WatchJobs: _grpc.UnaryStreamMultiCallable[_job_service_pb2.WatchJobsRequest, _job_service_pb2.WatchJobsResponse]
-    """Streams jobs: first the current state of each named job, then every observed change. Changes
-    in quick succession may arrive as one. The stream ends when every named job is in a final
-    state. NOT_FOUND, before any message, when a named job does not exist; RESOURCE_EXHAUSTED when
-    too many streams are open; UNAVAILABLE when the server stops first: watch again then.
+    """Streams what happens to jobs. Without after_event_id: first the current state of each named
+    job, then one message for every event from then on. With it: one message for every event with
+    a higher id, in the order of ids, without gap or repeat. Whoever was cut off goes on with the
+    event_id of the last message, from any control plane, also after a restart. The stream ends
+    when every named job is in a final state and its last event was sent; without names it ends
+    only with the client. NOT_FOUND, before any message, when a named job does not exist;
+    RESOURCE_EXHAUSTED when too many streams are open; UNAVAILABLE when the server stops first:
+    watch again then.
     """
     ListJobItems: _grpc.UnaryUnaryMultiCallable[_job_service_pb2.ListJobItemsRequest, _job_service_pb2.ListJobItemsResponse]
     """Lists the items a job is cut into, by id ascending. Empty for a job that is not cut up, and
     for one that has not been cut up yet.
     """
     ListEvents: _grpc.UnaryUnaryMultiCallable[_job_service_pb2.ListEventsRequest, _job_service_pb2.ListEventsResponse]
-    """Lists what happened to a job, oldest first: id ascending."""
+    """Lists what happened to a job, or with parent 'jobs/-' to all jobs, oldest first: id ascending.
+    An event is listed only once no event with a lower id can appear any more.
+    """
 
 class JobServiceServicer(metaclass=_abc_1.ABCMeta):
     """Control plane. Admits, lists, watches, cancels and retries jobs. A job is a durable row: it
@@ -70,6 +81,17 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         run by this server; NOT_FOUND when the library does not exist; FAILED_PRECONDITION when it is
         not active; ALREADY_EXISTS, naming the active job, when the job is a scan or a hash and
         another scan or hash is pending or running.
+        """
+
+    @_abc_1.abstractmethod
+    def BatchCreateJobs(
+        self,
+        request: _job_service_pb2.BatchCreateJobsRequest,
+        context: _grpc.ServicerContext,
+    ) -> _job_service_pb2.BatchCreateJobsResponse:
+        """Admits up to 1000 jobs at once, all of them or none; the answer has them in the order of the
+        requests. INVALID_ARGUMENT when one is a scan or a hash, of which only one runs at a time, or
+        when two share a request_id; otherwise as CreateJob.
         """
 
     @_abc_1.abstractmethod
@@ -120,10 +142,14 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _job_service_pb2.WatchJobsRequest,
         context: _grpc.ServicerContext,
     ) -> _abc.Iterator[_job_service_pb2.WatchJobsResponse]:
-        """Streams jobs: first the current state of each named job, then every observed change. Changes
-        in quick succession may arrive as one. The stream ends when every named job is in a final
-        state. NOT_FOUND, before any message, when a named job does not exist; RESOURCE_EXHAUSTED when
-        too many streams are open; UNAVAILABLE when the server stops first: watch again then.
+        """Streams what happens to jobs. Without after_event_id: first the current state of each named
+        job, then one message for every event from then on. With it: one message for every event with
+        a higher id, in the order of ids, without gap or repeat. Whoever was cut off goes on with the
+        event_id of the last message, from any control plane, also after a restart. The stream ends
+        when every named job is in a final state and its last event was sent; without names it ends
+        only with the client. NOT_FOUND, before any message, when a named job does not exist;
+        RESOURCE_EXHAUSTED when too many streams are open; UNAVAILABLE when the server stops first:
+        watch again then.
         """
 
     @_abc_1.abstractmethod
@@ -142,6 +168,8 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _job_service_pb2.ListEventsRequest,
         context: _grpc.ServicerContext,
     ) -> _job_service_pb2.ListEventsResponse:
-        """Lists what happened to a job, oldest first: id ascending."""
+        """Lists what happened to a job, or with parent 'jobs/-' to all jobs, oldest first: id ascending.
+        An event is listed only once no event with a lower id can appear any more.
+        """
 
 def add_JobServiceServicer_to_server(servicer: JobServiceServicer, server: _grpc.Server) -> None: ...

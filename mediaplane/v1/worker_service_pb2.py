@@ -26,7 +26,7 @@ from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"mediaplane/v1/worker_service.proto\x12\rmediaplane.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf8\x03\n\x06Worker\x12\x0c\n\x04name\x18\x01 \x01(\t\x12*\n\x05state\x18\x02 \x01(\x0e\x32\x1b.mediaplane.v1.Worker.State\x12.\n\x07\x63ommand\x18\x03 \x01(\x0e\x32\x1d.mediaplane.v1.Worker.Command\x12&\n\x05stats\x18\x04 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x32\n\x0elast_seen_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nstart_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"i\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n\nSTATE_IDLE\x10\x01\x12\x14\n\x10STATE_PROCESSING\x10\x02\x12\x10\n\x0cSTATE_PAUSED\x10\x03\x12\x11\n\rSTATE_OFFLINE\x10\x04\"\x8c\x01\n\x07\x43ommand\x12\x17\n\x13\x43OMMAND_UNSPECIFIED\x10\x00\x12\x10\n\x0c\x43OMMAND_NONE\x10\x01\x12\x11\n\rCOMMAND_PAUSE\x10\x02\x12\x12\n\x0e\x43OMMAND_RESUME\x10\x03\x12\x14\n\x10\x43OMMAND_SHUTDOWN\x10\x04\x12\x19\n\x15\x43OMMAND_FORENSIC_DUMP\x10\x05\";\n\x12ListWorkersRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"V\n\x13ListWorkersResponse\x12&\n\x07workers\x18\x01 \x03(\x0b\x32\x15.mediaplane.v1.Worker\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2e\n\rWorkerService\x12T\n\x0bListWorkers\x12!.mediaplane.v1.ListWorkersRequest\x1a\".mediaplane.v1.ListWorkersResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"mediaplane/v1/worker_service.proto\x12\rmediaplane.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xaa\x04\n\x06Worker\x12\x0c\n\x04name\x18\x01 \x01(\t\x12*\n\x05state\x18\x02 \x01(\x0e\x32\x1b.mediaplane.v1.Worker.State\x12.\n\x07\x63ommand\x18\x03 \x01(\x0e\x32\x1d.mediaplane.v1.Worker.Command\x12&\n\x05stats\x18\x04 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x32\n\x0elast_seen_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nstart_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0c\x63ommand_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"i\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n\nSTATE_IDLE\x10\x01\x12\x14\n\x10STATE_PROCESSING\x10\x02\x12\x10\n\x0cSTATE_PAUSED\x10\x03\x12\x11\n\rSTATE_OFFLINE\x10\x04\"\x8c\x01\n\x07\x43ommand\x12\x17\n\x13\x43OMMAND_UNSPECIFIED\x10\x00\x12\x10\n\x0c\x43OMMAND_NONE\x10\x01\x12\x11\n\rCOMMAND_PAUSE\x10\x02\x12\x12\n\x0e\x43OMMAND_RESUME\x10\x03\x12\x14\n\x10\x43OMMAND_SHUTDOWN\x10\x04\x12\x19\n\x15\x43OMMAND_FORENSIC_DUMP\x10\x05\";\n\x12ListWorkersRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"V\n\x13ListWorkersResponse\x12&\n\x07workers\x18\x01 \x03(\x0b\x32\x15.mediaplane.v1.Worker\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"T\n\x14\x43ommandWorkerRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12.\n\x07\x63ommand\x18\x02 \x01(\x0e\x32\x1d.mediaplane.v1.Worker.Command2\xb2\x01\n\rWorkerService\x12T\n\x0bListWorkers\x12!.mediaplane.v1.ListWorkersRequest\x1a\".mediaplane.v1.ListWorkersResponse\x12K\n\rCommandWorker\x12#.mediaplane.v1.CommandWorkerRequest\x1a\x15.mediaplane.v1.Workerb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,15 +34,17 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'mediaplane.v1.worker_servic
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_WORKER']._serialized_start=117
-  _globals['_WORKER']._serialized_end=621
-  _globals['_WORKER_STATE']._serialized_start=373
-  _globals['_WORKER_STATE']._serialized_end=478
-  _globals['_WORKER_COMMAND']._serialized_start=481
-  _globals['_WORKER_COMMAND']._serialized_end=621
-  _globals['_LISTWORKERSREQUEST']._serialized_start=623
-  _globals['_LISTWORKERSREQUEST']._serialized_end=682
-  _globals['_LISTWORKERSRESPONSE']._serialized_start=684
-  _globals['_LISTWORKERSRESPONSE']._serialized_end=770
-  _globals['_WORKERSERVICE']._serialized_start=772
-  _globals['_WORKERSERVICE']._serialized_end=873
+  _globals['_WORKER']._serialized_end=671
+  _globals['_WORKER_STATE']._serialized_start=423
+  _globals['_WORKER_STATE']._serialized_end=528
+  _globals['_WORKER_COMMAND']._serialized_start=531
+  _globals['_WORKER_COMMAND']._serialized_end=671
+  _globals['_LISTWORKERSREQUEST']._serialized_start=673
+  _globals['_LISTWORKERSREQUEST']._serialized_end=732
+  _globals['_LISTWORKERSRESPONSE']._serialized_start=734
+  _globals['_LISTWORKERSRESPONSE']._serialized_end=820
+  _globals['_COMMANDWORKERREQUEST']._serialized_start=822
+  _globals['_COMMANDWORKERREQUEST']._serialized_end=906
+  _globals['_WORKERSERVICE']._serialized_start=909
+  _globals['_WORKERSERVICE']._serialized_end=1087
 # @@protoc_insertion_point(module_scope)

@@ -12,7 +12,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Worker(_message.Message):
-    __slots__ = ("name", "state", "command", "stats", "last_seen_time", "start_time")
+    __slots__ = ("name", "state", "command", "stats", "last_seen_time", "start_time", "command_time")
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         STATE_UNSPECIFIED: _ClassVar[Worker.State]
@@ -45,13 +45,15 @@ class Worker(_message.Message):
     STATS_FIELD_NUMBER: _ClassVar[int]
     LAST_SEEN_TIME_FIELD_NUMBER: _ClassVar[int]
     START_TIME_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_TIME_FIELD_NUMBER: _ClassVar[int]
     name: str
     state: Worker.State
     command: Worker.Command
     stats: _struct_pb2.Struct
     last_seen_time: _timestamp_pb2.Timestamp
     start_time: _timestamp_pb2.Timestamp
-    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[Worker.State, str]] = ..., command: _Optional[_Union[Worker.Command, str]] = ..., stats: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., last_seen_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    command_time: _timestamp_pb2.Timestamp
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[Worker.State, str]] = ..., command: _Optional[_Union[Worker.Command, str]] = ..., stats: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., last_seen_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., command_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ListWorkersRequest(_message.Message):
     __slots__ = ("page_size", "page_token")
@@ -68,3 +70,11 @@ class ListWorkersResponse(_message.Message):
     workers: _containers.RepeatedCompositeFieldContainer[Worker]
     next_page_token: str
     def __init__(self, workers: _Optional[_Iterable[_Union[Worker, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class CommandWorkerRequest(_message.Message):
+    __slots__ = ("name", "command")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    command: Worker.Command
+    def __init__(self, name: _Optional[str] = ..., command: _Optional[_Union[Worker.Command, str]] = ...) -> None: ...

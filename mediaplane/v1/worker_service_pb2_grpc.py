@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class WorkerServiceStub:
-    """Control plane. Shows the data-plane workers that have reported to the database.
+    """Control plane. Shows the data-plane workers that have reported to the database, and tells them
+    what to do.
     """
 
     def __init__(self, channel):
@@ -40,14 +41,30 @@ class WorkerServiceStub:
                 request_serializer=mediaplane_dot_v1_dot_worker__service__pb2.ListWorkersRequest.SerializeToString,
                 response_deserializer=mediaplane_dot_v1_dot_worker__service__pb2.ListWorkersResponse.FromString,
                 _registered_method=True)
+        self.CommandWorker = channel.unary_unary(
+                '/mediaplane.v1.WorkerService/CommandWorker',
+                request_serializer=mediaplane_dot_v1_dot_worker__service__pb2.CommandWorkerRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_worker__service__pb2.Worker.FromString,
+                _registered_method=True)
 
 
 class WorkerServiceServicer:
-    """Control plane. Shows the data-plane workers that have reported to the database.
+    """Control plane. Shows the data-plane workers that have reported to the database, and tells them
+    what to do.
     """
 
     def ListWorkers(self, request, context):
         """Lists workers by name ascending, those that are offline included.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CommandWorker(self, request, context):
+        """Tells a worker what to do and returns it with its new command; the worker obeys when it next
+        looks, usually within a second. Telling it the same again is legal. NOT_FOUND when there is no
+        such worker; FAILED_PRECONDITION when it is offline; INVALID_ARGUMENT for COMMAND_UNSPECIFIED
+        and COMMAND_NONE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -61,6 +78,11 @@ def add_WorkerServiceServicer_to_server(servicer, server):
                     request_deserializer=mediaplane_dot_v1_dot_worker__service__pb2.ListWorkersRequest.FromString,
                     response_serializer=mediaplane_dot_v1_dot_worker__service__pb2.ListWorkersResponse.SerializeToString,
             ),
+            'CommandWorker': grpc.unary_unary_rpc_method_handler(
+                    servicer.CommandWorker,
+                    request_deserializer=mediaplane_dot_v1_dot_worker__service__pb2.CommandWorkerRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_worker__service__pb2.Worker.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'mediaplane.v1.WorkerService', rpc_method_handlers)
@@ -70,7 +92,8 @@ def add_WorkerServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class WorkerService:
-    """Control plane. Shows the data-plane workers that have reported to the database.
+    """Control plane. Shows the data-plane workers that have reported to the database, and tells them
+    what to do.
     """
 
     @staticmethod
@@ -90,6 +113,33 @@ class WorkerService:
             '/mediaplane.v1.WorkerService/ListWorkers',
             mediaplane_dot_v1_dot_worker__service__pb2.ListWorkersRequest.SerializeToString,
             mediaplane_dot_v1_dot_worker__service__pb2.ListWorkersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CommandWorker(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mediaplane.v1.WorkerService/CommandWorker',
+            mediaplane_dot_v1_dot_worker__service__pb2.CommandWorkerRequest.SerializeToString,
+            mediaplane_dot_v1_dot_worker__service__pb2.Worker.FromString,
             options,
             channel_credentials,
             insecure,

@@ -13,14 +13,24 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class WorkerServiceStub:
-    """Control plane. Shows the data-plane workers that have reported to the database."""
+    """Control plane. Shows the data-plane workers that have reported to the database, and tells them
+    what to do.
+    """
 
     def __init__(self, channel: _grpc.Channel) -> None: ...
     ListWorkers: _grpc.UnaryUnaryMultiCallable[_worker_service_pb2.ListWorkersRequest, _worker_service_pb2.ListWorkersResponse]
     """Lists workers by name ascending, those that are offline included."""
+    CommandWorker: _grpc.UnaryUnaryMultiCallable[_worker_service_pb2.CommandWorkerRequest, _worker_service_pb2.Worker]
+    """Tells a worker what to do and returns it with its new command; the worker obeys when it next
+    looks, usually within a second. Telling it the same again is legal. NOT_FOUND when there is no
+    such worker; FAILED_PRECONDITION when it is offline; INVALID_ARGUMENT for COMMAND_UNSPECIFIED
+    and COMMAND_NONE.
+    """
 
 class WorkerServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Control plane. Shows the data-plane workers that have reported to the database."""
+    """Control plane. Shows the data-plane workers that have reported to the database, and tells them
+    what to do.
+    """
 
     @_abc_1.abstractmethod
     def ListWorkers(
@@ -29,5 +39,17 @@ class WorkerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _grpc.ServicerContext,
     ) -> _worker_service_pb2.ListWorkersResponse:
         """Lists workers by name ascending, those that are offline included."""
+
+    @_abc_1.abstractmethod
+    def CommandWorker(
+        self,
+        request: _worker_service_pb2.CommandWorkerRequest,
+        context: _grpc.ServicerContext,
+    ) -> _worker_service_pb2.Worker:
+        """Tells a worker what to do and returns it with its new command; the worker obeys when it next
+        looks, usually within a second. Telling it the same again is legal. NOT_FOUND when there is no
+        such worker; FAILED_PRECONDITION when it is offline; INVALID_ARGUMENT for COMMAND_UNSPECIFIED
+        and COMMAND_NONE.
+        """
 
 def add_WorkerServiceServicer_to_server(servicer: WorkerServiceServicer, server: _grpc.Server) -> None: ...

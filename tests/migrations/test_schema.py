@@ -25,6 +25,7 @@ REVISIONS = [
     "0009_assets",
     "0010_protocol_values",
     "0011_duplicate_group_query_indexes",
+    "0012_lease_engine",
 ]
 
 
