@@ -4,8 +4,9 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
@@ -18,13 +19,28 @@ from mediaplane.protocol.authorizer import authorizer
 from mediaplane.protocol.lifecycle import WritePath
 from mediaplane.protocol.values import Plane
 
+if TYPE_CHECKING:
+    from mediaplane.protocol.bell import Bell
+
 DATA_PLANE_ROLE = "mediaplane_data_plane"
 MINIMUM_POSTGRESQL = 16
 _BUSY_SECONDS = 30.0
 
 
+class Topic(StrEnum):
+    """What changed in the database, for whoever waits for it."""
+
+    # A row may have become claimable, or a worker has been asked for something.
+    WORK = "work"
+    # Events were appended.
+    NEWS = "news"
+
+
 class Database:
     """One plane's access to the database."""
+
+    # Rung for what a write transaction changed; without one, waiters find out by looking.
+    bell: "Bell | None" = None
 
     def __init__(self, url: str, plane: Plane) -> None:
         self.url = checked_url(url)
@@ -45,7 +61,9 @@ class Database:
     @contextmanager
     def write(self, *paths: WritePath) -> Iterator[Connection]:
         """Open a write transaction; the data plane names the paths it is about to take."""
-        with self._turn, self.engine.connect().execution_options(mediaplane_write=True) as conn:
+        topics: set[Topic] = set()
+        options = {"mediaplane_write": True, "mediaplane_topics": topics}
+        with self._turn, self.engine.connect().execution_options(**options) as conn:
             guarded = self.plane is Plane.DATA and self.dialect == "sqlite"
             if guarded:
                 _raw(conn).set_authorizer(authorizer(paths))
@@ -55,6 +73,9 @@ class Database:
             finally:
                 if guarded:
                     _raw(conn).set_authorizer(authorizer(()))
+        if self.bell is not None:
+            for topic in topics:
+                self.bell.ring(topic)
 
     def close(self) -> None:
         """Close all connections."""
@@ -65,6 +86,11 @@ def plane_of(conn: Connection) -> Plane:
     """Return the plane that opened this connection."""
     plane: Plane = conn.get_execution_options()["mediaplane_plane"]
     return plane
+
+
+def changed(conn: Connection, topic: Topic) -> None:
+    """Have those who wait for this topic woken when the write transaction has committed."""
+    conn.get_execution_options()["mediaplane_topics"].add(topic)
 
 
 def execute_many(conn: Connection, sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
