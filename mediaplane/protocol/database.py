@@ -176,6 +176,8 @@ def _sqlite_connected(plane: Plane) -> Any:
         raw.execute("PRAGMA temp_store = MEMORY")
         raw.execute("PRAGMA cache_size = -16384")
         if plane is Plane.DATA:
+            # Its first use declares a table, which the authorizer would refuse.
+            raw.execute("SELECT 1 FROM json_each('[]')").fetchall()
             raw.set_authorizer(authorizer(()))
 
     return prepare

@@ -1,19 +1,21 @@
 """The one door through which the status of a row changes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, text
 from sqlalchemy.engine import RowMapping
-from sqlalchemy.sql.elements import TextClause
 
-from mediaplane.protocol import tables
+from mediaplane.protocol import history, statements, tables
 from mediaplane.protocol.clock import NOW_SQL
-from mediaplane.protocol.database import execute_many, plane_of
-from mediaplane.protocol.lifecycle import OWNER, Lease, Machine, Step, WritePath
-from mediaplane.protocol.values import EventType, WorkerState
+from mediaplane.protocol.database import Topic, changed, execute_many, plane_of
+from mediaplane.protocol.lifecycle import Lease, Machine, Step, WritePath
+from mediaplane.protocol.machines import JOB_ITEMS, JOBS
+from mediaplane.protocol.values import EventType, Plane, WorkerState
+
+# The step by which each plane ends the items of a job that it has ended.
+_CLOSING = {Plane.DATA: JOB_ITEMS.step("revoke"), Plane.CONTROL: JOB_ITEMS.step("withdraw")}
 
 
 class GateRefused(Exception):
@@ -42,22 +44,17 @@ def take(
 
     A step of the owner needs its lease, and one that keeps the lease says for how long.
     """
-    step = _admit(conn, machine, step_name, values)
-    if step.lease is Lease.TAKE:
-        raise GateRefused(f"{machine.name}.{step_name} is a claim; rows are claimed with claim()")
+    step = machine.step(step_name)
     held_row = lessee.row_id if lessee else None
     if held_row != (row_id if step.lease in (Lease.KEEP, Lease.DROP) else None):
         raise GateRefused(f"{machine.name}.{step_name}: a lease is needed exactly for its own row")
     if (lease_seconds is None) == (step.lease is Lease.KEEP):
         raise GateRefused(f"{machine.name}.{step_name}: lease_seconds is for steps that keep it")
-    statement = _update(machine, step, tuple(sorted(values)), conn.dialect.name, "id = :row_id")
-    bound = _bind(values) | _held(lessee) | {"row_id": row_id}
-    if lease_seconds is not None:
-        bound["lease_ms"] = int(lease_seconds * 1000)
-    row = conn.execute(statement, bound).first()
-    if row is not None:
-        _record(conn, step, [row._mapping])
-    return row is not None
+    if lessee is None:
+        return bool(
+            take_all(conn, machine, step_name, "id = :row_id", {"row_id": row_id}, **values)
+        )
+    return bool(_take_held(conn, machine, step_name, [(lessee, values)], lease_seconds or 0))
 
 
 def take_all(
@@ -72,10 +69,59 @@ def take_all(
     step = _admit(conn, machine, step_name, values)
     if step.lease not in (Lease.ABSENT, Lease.REAP):
         raise GateRefused(f"{machine.name}.{step_name}: not a step for a whole set")
-    statement = _update(machine, step, tuple(sorted(values)), conn.dialect.name, where)
-    result = conn.execute(statement, _bind(values) | dict(parameters or {}))
-    rows = [row._mapping for row in result]
-    _record(conn, step, rows)
+    statement = statements.update(machine, step, tuple(sorted(values)), conn.dialect.name, where)
+    bound = {f"new_{column}": value for column, value in values.items()} | dict(parameters or {})
+    rows = [row._mapping for row in conn.execute(statement, bound)]
+    _follow_up(conn, machine, step, rows)
+    return rows
+
+
+def finish(
+    conn: Connection,
+    machine: Machine,
+    step_name: str,
+    ended: Sequence[tuple[Lessee, Mapping[str, Any]]],
+) -> set[int]:
+    """End many leases of one worker by one step, each row with its own values.
+
+    Return the ids of the rows that took it: the others have been lost to somebody else.
+    """
+    if machine.step(step_name).lease is not Lease.DROP:
+        raise GateRefused(f"{machine.name}.{step_name} does not end a lease")
+    return {row["id"] for row in _take_held(conn, machine, step_name, ended, 0)}
+
+
+def heartbeat(
+    conn: Connection,
+    machine: Machine,
+    worker_id: str,
+    leases: Mapping[int, int],
+    seconds: float,
+    figures: Mapping[int, Mapping[str, Any]] | None = None,
+) -> dict[int, RowMapping]:
+    """Extend all leases of a worker (row id → epoch) in one statement; return those it holds.
+
+    `figures` are new values of columns that tell how far a row is.
+    """
+    known = figures or {}
+    beats = [
+        (Lessee(row_id, worker_id, epoch), known.get(row_id, {}))
+        for row_id, epoch in leases.items()
+    ]
+    rows = {row["id"]: row for row in _take_held(conn, machine, "heartbeat", beats, seconds)}
+    if machine is JOBS:
+        spoken = history.speak_of_progress(conn, rows.keys() & known.keys()) if known else []
+    elif machine is JOB_ITEMS and known:
+        spoken = history.speak_of_progress(
+            conn, {row["job_id"] for row_id, row in rows.items() if row_id in known}
+        )
+        told = [row_id for row_id in rows.keys() & known.keys() if rows[row_id]["job_id"] in spoken]
+        if told:
+            history.append(conn, EventType.ITEM_PROGRESS, told)
+    else:
+        spoken = []
+    if spoken:
+        history.append(conn, EventType.JOB_PROGRESS, spoken)
     return rows
 
 
@@ -89,29 +135,19 @@ def claim(
     where: str = "true",
     parameters: Mapping[str, Any] | None = None,
 ) -> list[RowMapping]:
-    """Make a worker the owner of up to `limit` rows, best first, and return them."""
+    """Make a worker the owner of up to `limit` rows, and return them, best first."""
     step = _admit(conn, machine, step_name, {})
     if step.lease is not Lease.TAKE:
         raise GateRefused(f"{machine.name}.{step_name} is not a claim")
     if limit < 1:
         return []  # to SQLite a negative limit is no limit
-    statement = _claim(machine, step, conn.dialect.name, where)
+    statement = statements.claim(machine, step, conn.dialect.name, where)
     bound = {"worker": worker_id, "lease_ms": int(lease_seconds * 1000), "limit": limit}
     rows = [row._mapping for row in conn.execute(statement, bound | dict(parameters or {}))]
-    _record(conn, step, rows)
+    for column, is_descending in reversed(machine.ranking):
+        rows.sort(key=lambda row: row[column], reverse=is_descending)
+    history.record(conn, machine, step, rows)
     return rows
-
-
-def heartbeat(
-    conn: Connection, machine: Machine, worker_id: str, leases: Mapping[int, int], seconds: float
-) -> dict[int, RowMapping]:
-    """Extend all leases of a worker (row id → epoch) in one statement; return those it holds."""
-    if not leases:
-        return {}
-    step = _admit(conn, machine, "heartbeat", {})
-    bound = {"worker": worker_id, "lease_ms": int(seconds * 1000), "leases": [*leases.items()]}
-    rows = conn.execute(_beat(machine, step, conn.dialect.name), bound)
-    return {row.id: row._mapping for row in rows}
 
 
 def add(conn: Connection, path: WritePath, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -159,158 +195,65 @@ def append_event(
 ) -> None:
     """Append to a job's history."""
     conn.execute(insert(tables.events), {"job_id": job_id, "type": event, "payload": dict(payload)})
+    changed(conn, Topic.NEWS)
 
 
-def _admit(conn: Connection, machine: Machine, step_name: str, values: Mapping[str, Any]) -> Step:
+def _take_held(
+    conn: Connection,
+    machine: Machine,
+    step_name: str,
+    held: Sequence[tuple[Lessee, Mapping[str, Any]]],
+    lease_seconds: float,
+) -> list[RowMapping]:
+    """Take a step of the owner on many rows, in one statement."""
+    columns = frozenset().union(*(values.keys() for _lessee, values in held))
+    step = _admit(conn, machine, step_name, columns)
+    workers = {lessee.worker_id for lessee, _values in held}
+    if not workers:
+        return []
+    if len(workers) > 1:
+        raise GateRefused(f"{machine.name}.{step_name}: the rows of one worker at a time")
+    if step.counts:
+        history.lock_jobs(conn, [lessee.row_id for lessee, _values in held])
+    bound: dict[str, Any] = {
+        "worker": workers.pop(),
+        "held": statements.held_rows(
+            (lessee.row_id, lessee.epoch, values) for lessee, values in held
+        ),
+    }
+    if step.lease is Lease.KEEP:
+        bound["lease_ms"] = int(lease_seconds * 1000)
+    statement = statements.owners_update(machine, step, tuple(sorted(columns)), conn.dialect.name)
+    rows = [row._mapping for row in conn.execute(statement, bound)]
+    _follow_up(conn, machine, step, rows)
+    return rows
+
+
+def _follow_up(conn: Connection, machine: Machine, step: Step, rows: Sequence[RowMapping]) -> None:
+    """Do what belongs to a move, in the same transaction."""
+    if not rows:
+        return
+    if machine is JOBS and step.target in machine.final:
+        _close_items(conn, [row["id"] for row in rows])
+    history.record(conn, machine, step, rows)
+    if step.counts:
+        history.count(conn, step, rows)
+
+
+def _close_items(conn: Connection, job_ids: Sequence[int]) -> None:
+    """End what is left of the items of jobs that have ended."""
+    step, dialect = _CLOSING[plane_of(conn)], conn.dialect.name
+    of_jobs = statements.among("job_id", "jobs", dialect)
+    statement = statements.update(JOB_ITEMS, step, (), dialect, of_jobs)
+    bound = {"jobs": statements.id_list(job_ids, dialect)}
+    _follow_up(conn, JOB_ITEMS, step, [row._mapping for row in conn.execute(statement, bound)])
+
+
+def _admit(conn: Connection, machine: Machine, step_name: str, columns: Iterable[str]) -> Step:
     step = machine.step(step_name)
-    plane = plane_of(conn)
-    if plane is not step.plane:
+    if plane_of(conn) is not step.plane:
         raise GateRefused(f"{machine.name}.{step_name} is a step of the {step.plane} plane")
-    foreign = values.keys() - (step.writes - _managed(step))
+    foreign = frozenset(columns) - (step.writes - statements.managed(step))
     if foreign:
         raise GateRefused(f"{machine.name}.{step_name} may not write {sorted(foreign)}")
     return step
-
-
-def _managed(step: Step) -> frozenset[str]:
-    """Return the columns whose value the gate alone decides."""
-    return frozenset({"status", "lease_epoch", "worker_id", "worker_heartbeat_at",
-                      "lease_expires_at", "updated_at", "started_at", "finished_at",
-                      *step.increments, *step.sets})  # fmt: skip
-
-
-def _assignments(machine: Machine, step: Step, values: tuple[str, ...], now: str) -> dict[str, str]:
-    """Return what the step writes: column → SQL expression."""
-    final = step.target in machine.final or step.target in ("failed", "retryable")
-    lease: dict[Lease, dict[str, str]] = {
-        Lease.ABSENT: {},
-        Lease.TAKE: {
-            "worker_id": ":worker",
-            "worker_heartbeat_at": now,
-            "lease_expires_at": f"{now} + :lease_ms",
-            "lease_epoch": "lease_epoch + 1",
-            "started_at": now,
-            "finished_at": "NULL",
-        },
-        Lease.KEEP: {"worker_heartbeat_at": now, "lease_expires_at": f"{now} + :lease_ms"},
-        Lease.DROP: {"worker_heartbeat_at": now, "lease_expires_at": "NULL"},
-        Lease.REAP: dict.fromkeys(sorted(OWNER), "NULL"),
-    }  # fmt: skip
-    written = dict(lease[step.lease])
-    if step.name.startswith("release"):
-        written |= {"worker_id": "NULL", "worker_heartbeat_at": "NULL", "started_at": "NULL"}
-    if final and step.lease is not Lease.TAKE:
-        written["finished_at"] = now
-    written |= {column: f"{column} + 1" for column in step.increments}
-    written |= {column: f":set_{column}" for column in step.sets}
-    written |= {column: f":value_{column}" for column in values}
-    written["updated_at"] = now
-    if step.target is not None:
-        written["status"] = f"'{step.target}'"
-    return {column: sql for column, sql in written.items() if column in step.writes}
-
-
-def _conditions(step: Step, now: str) -> list[str]:
-    sources = ", ".join(f"'{source}'" for source in step.sources)
-    conditions = [f"status IN ({sources})" if len(step.sources) > 1 else f"status = {sources}"]
-    if step.due:
-        conditions.append(f"{step.due} <= {now}")
-    if step.when:
-        conditions.append(f"({step.when.format(now=now)})")
-    if step.lease is Lease.REAP:
-        conditions.append(f"(lease_expires_at IS NULL OR lease_expires_at <= {now})")
-    if step.lease in (Lease.KEEP, Lease.DROP):
-        conditions.append("worker_id = :worker")
-    return conditions
-
-
-def _set_clause(machine: Machine, step: Step, values: tuple[str, ...], now: str) -> str:
-    written = _assignments(machine, step, values, now)
-    return ", ".join(f"{column} = {sql}" for column, sql in written.items())
-
-
-@lru_cache(maxsize=1024)
-def _update(
-    machine: Machine, step: Step, values: tuple[str, ...], dialect: str, where: str
-) -> TextClause:
-    now = NOW_SQL[dialect]
-    conditions = [f"({where})", *_conditions(step, now)]
-    if step.lease in (Lease.KEEP, Lease.DROP):
-        conditions.append("lease_epoch = :epoch")
-    sql = (
-        f"UPDATE {machine.name} SET {_set_clause(machine, step, values, now)} "
-        f"WHERE {' AND '.join(conditions)}"
-    )
-    return _typed(machine, sql).bindparams(**{f"set_{k}": v for k, v in step.sets.items()})
-
-
-@lru_cache(maxsize=256)
-def _claim(machine: Machine, step: Step, dialect: str, where: str) -> TextClause:
-    now = NOW_SQL[dialect]
-    conditions = [*_conditions(step, now), f"({where})"]
-    chosen = (
-        f"SELECT id FROM {machine.name} WHERE {' AND '.join(conditions)} "
-        f"ORDER BY {machine.claim_order} LIMIT :limit"
-    )
-    if dialect == "postgresql":
-        # As an array: PostgreSQL may run IN (SELECT … LIMIT) as a loop that takes too many.
-        chosen = f"id = ANY(ARRAY({chosen} FOR UPDATE SKIP LOCKED))"
-    else:
-        chosen = f"id IN ({chosen})"
-    sql = f"UPDATE {machine.name} SET {_set_clause(machine, step, (), now)} WHERE {chosen}"
-    return _typed(machine, sql)
-
-
-@lru_cache(maxsize=64)
-def _beat(machine: Machine, step: Step, dialect: str) -> TextClause:
-    now = NOW_SQL[dialect]
-    sql = (
-        f"UPDATE {machine.name} SET {_set_clause(machine, step, (), now)} "
-        f"WHERE (id, lease_epoch) IN :leases AND {' AND '.join(_conditions(step, now))}"
-    )
-    return _typed(machine, sql, bindparam("leases", expanding=True))
-
-
-def _typed(machine: Machine, sql: str, *parameters: Any) -> TextClause:
-    """Return the changed rows too, with the values that the table's columns have (JSON)."""
-    # By name: migrations append columns, so the order here need not be that of the database.
-    columns = ", ".join(machine.table.columns.keys())
-    statement = text(f"{sql} RETURNING {columns}").bindparams(*parameters)
-    return statement.columns(*machine.table.columns)  # type: ignore[return-value]
-
-
-def _bind(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"value_{column}": value for column, value in values.items()}
-
-
-def _held(lessee: Lessee | None) -> dict[str, Any]:
-    return {} if lessee is None else {"worker": lessee.worker_id, "epoch": lessee.epoch}
-
-
-def _record(conn: Connection, step: Step, rows: Sequence[RowMapping]) -> None:
-    if not step.events or not rows:
-        return
-    conn.execute(
-        insert(tables.events),
-        [
-            {"job_id": row["id"], "type": event, "payload": _payload(event, row)}
-            for row in rows
-            for event in step.events
-        ],
-    )
-
-
-def _payload(event: EventType, row: RowMapping) -> dict[str, Any]:
-    match event:
-        case EventType.JOB_STARTED:
-            return {"kind": row["kind"], "library": row["library_id"], "worker": row["worker_id"]}
-        case EventType.JOB_ERROR:
-            return {"error_code": row["error_code"], "error_message": row["error_message"]}
-        case EventType.JOB_DONE:
-            return {
-                "status": row["status"],
-                "processed_items": row["processed_items"],
-                "total_items": row["total_items"],
-            }
-        case _:
-            return {}

@@ -23,6 +23,7 @@ class Lease(StrEnum):
     KEEP = "keep"  # the owner extends its lease
     DROP = "drop"  # the owner ends its lease
     REAP = "reap"  # an expired lease is taken away from its owner
+    REVOKE = "revoke"  # a lease, if there is one, ends because the job of its row has ended
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class Step:
     increments: tuple[str, ...] = ()  # columns that rise by one
     sets: Mapping[str, object] = field(default_factory=dict)  # columns with a fixed value
     events: tuple[EventType, ...] = ()  # what the move appends to the job's history
+    says: str = ""  # the message of a LOG among the events
+    counts: tuple[str, ...] = ()  # columns of the row's job that rise by what the row weighs
 
     @property
     def writes(self) -> frozenset[str]:
@@ -81,6 +84,12 @@ class Machine:
             if step.name == name:
                 return step
         raise LookupError(f"{self.name} has no step {name!r}")
+
+    @property
+    def ranking(self) -> list[tuple[str, bool]]:
+        """The columns of the claim order, each with whether the highest comes first."""
+        parts = (part.split() for part in self.claim_order.split(","))
+        return [(words[0], words[-1] == "DESC") for words in parts]
 
     @property
     def final(self) -> tuple[str, ...]:

@@ -70,6 +70,9 @@ def _jobs() -> Machine:
                   when="cancel_requested_at IS NULL", events=(e.JOB_STARTED,)),
             _data("heartbeat", sources=run, target=None, lease=Lease.KEEP, path=heartbeat),
             _data("complete", sources=run, target=s.COMPLETED, lease=Lease.DROP, path=finish,
+                  when="NOT EXISTS (SELECT 1 FROM job_items i WHERE i.job_id = jobs.id"
+                       " AND i.status = 'pending') AND NOT EXISTS (SELECT 1 FROM job_items i"
+                       " WHERE i.job_id = jobs.id AND i.status = 'running')",
                   sets=_NO_ERROR, events=(e.JOB_DONE,)),
             _data("fail", sources=run, target=s.FAILED, lease=Lease.DROP, path=finish,
                   events=(e.JOB_ERROR, e.JOB_DONE)),
@@ -77,25 +80,30 @@ def _jobs() -> Machine:
                   events=(e.JOB_ERROR,)),
             _data("cancel", sources=run, target=s.CANCELLED, lease=Lease.DROP, path=finish,
                   events=(e.JOB_CANCELLED, e.JOB_DONE)),
-            _data("release", sources=run, target=s.PENDING, lease=Lease.DROP, path=release),
+            _data("release", sources=run, target=s.PENDING, lease=Lease.DROP, path=release,
+                  events=(e.LOG,), says="Put back by its worker, which stops."),
             _data("recover", sources=run, target=s.RETRYABLE, lease=Lease.REAP, path=recover,
                   sets=_RECOVERED, events=(e.JOB_ERROR,)),
             _control("reap", sources=run, target=s.RETRYABLE, lease=Lease.REAP, path=recover,
                      sets=_RECOVERED, events=(e.JOB_ERROR,)),
-            _control("request_cancel", sources=run, target=None, lease=Lease.ABSENT, path=cancel),
+            _control("request_cancel", sources=run, target=None, lease=Lease.ABSENT, path=cancel,
+                     events=(e.LOG,), says="Asked to stop."),
             _control("cancel_waiting", sources=(s.PENDING, s.RETRYABLE), target=s.CANCELLED,
                      lease=Lease.ABSENT, path=cancel, events=(e.JOB_CANCELLED, e.JOB_DONE)),
             _control("delay", sources=(s.RETRYABLE,), target=None, lease=Lease.ABSENT,
                      path=path("delay", "retry_after", "updated_at"),
-                     when="retry_after IS NULL AND attempts + 1 < max_attempts"),
+                     when="retry_after IS NULL AND attempts + 1 < max_attempts",
+                     events=(e.LOG,), says="Tried again after a while."),
             _control("requeue", sources=(s.RETRYABLE,), target=s.PENDING, lease=Lease.ABSENT,
                      path=requeue, due="retry_after", increments=("attempts",),
                      sets={"retry_after": None, "finished_at": None},
-                     when="attempts + 1 < max_attempts AND cancel_requested_at IS NULL"),
+                     when="attempts + 1 < max_attempts AND cancel_requested_at IS NULL",
+                     events=(e.LOG,), says="Waits for a worker again."),
             _control("requeue_now", sources=(s.RETRYABLE,), target=s.PENDING, lease=Lease.ABSENT,
                      path=requeue, increments=("attempts",),
                      sets={"retry_after": None, "finished_at": None,
-                           "cancel_requested_at": None}),
+                           "cancel_requested_at": None},
+                     events=(e.LOG,), says="Waits for a worker again, on request."),
             _control("exhaust", sources=(s.RETRYABLE,), target=s.FAILED, lease=Lease.ABSENT,
                      path=exhaust, when="attempts + 1 >= max_attempts", events=(e.JOB_DONE,)),
             _control("drop_cancelled", sources=(s.PENDING, s.RETRYABLE), target=s.CANCELLED,
@@ -110,12 +118,16 @@ def _jobs() -> Machine:
 
 def _job_items() -> Machine:
     s, path = JobItemStatus, _paths("job_items")
-    done = ("processed_items", "processed_bytes", "message")
     claim = path("claim", "started_at", base=_CLAIM)
     heartbeat = path("heartbeat", "processed_items", "processed_bytes", base=_BEAT)
-    finish = path("finish", *done, "status", "finished_at", base=_BEAT)
+    finish = path("finish", "processed_items", "processed_bytes", "message", "status",
+                  "finished_at", base=_BEAT)  # fmt: skip
     release = path("release", "started_at", base=_RELEASE)
-    run = (s.RUNNING,)
+    close = path("close", "finished_at", base=_RELEASE)
+    run, unfinished, done = (s.RUNNING,), (s.PENDING, s.RUNNING), (EventType.ITEM_DONE,)
+    completed, failed, cancelled = ("completed_items",), ("failed_items",), ("cancelled_items",)
+    skipped = ("skipped_items", "completed_items")
+    again, for_good = f"lease_epoch < {MAX_ITEM_CLAIMS}", f"lease_epoch >= {MAX_ITEM_CLAIMS}"
     return Machine(
         tables.job_items,
         s,
@@ -124,22 +136,32 @@ def _job_items() -> Machine:
             _data("claim", sources=(s.PENDING,), target=s.RUNNING, lease=Lease.TAKE, path=claim,
                   when="(SELECT j.status FROM jobs j WHERE j.id = job_items.job_id) = 'running'"),
             _data("heartbeat", sources=run, target=None, lease=Lease.KEEP, path=heartbeat),
-            _data("complete", sources=run, target=s.COMPLETED, lease=Lease.DROP, path=finish),
-            _data("fail", sources=run, target=s.FAILED, lease=Lease.DROP, path=finish),
-            _data("cancel", sources=run, target=s.CANCELLED, lease=Lease.DROP, path=finish),
+            _data("complete", sources=run, target=s.COMPLETED, lease=Lease.DROP, path=finish,
+                  events=done, counts=completed),
+            _data("fail", sources=run, target=s.FAILED, lease=Lease.DROP, path=finish,
+                  events=done, counts=failed),
+            _data("skip", sources=run, target=s.SKIPPED, lease=Lease.DROP, path=finish,
+                  events=done, counts=skipped),
+            _data("cancel", sources=run, target=s.CANCELLED, lease=Lease.DROP, path=finish,
+                  events=done, counts=cancelled),
             _data("release", sources=run, target=s.PENDING, lease=Lease.DROP, path=release),
             _data("recover", sources=run, target=s.PENDING, lease=Lease.REAP, path=release,
-                  when=f"lease_epoch < {MAX_ITEM_CLAIMS}"),
+                  when=again),
             _control("reap", sources=run, target=s.PENDING, lease=Lease.REAP, path=release,
-                     when=f"lease_epoch < {MAX_ITEM_CLAIMS}"),
+                     when=again),
             # A shard that takes every worker down with it must end.
             _control("poison", sources=run, target=s.FAILED, lease=Lease.REAP,
                      path=path("poison", "message", "finished_at", base=_RELEASE),
-                     when=f"lease_epoch >= {MAX_ITEM_CLAIMS}",
-                     sets={"message": LEASE_EXPIRED_MESSAGE}),
-            _control("cancel_waiting", sources=(s.PENDING,), target=s.CANCELLED,
-                     lease=Lease.ABSENT,
-                     path=path("cancel", "status", "finished_at", "updated_at")),
+                     when=for_good, sets={"message": LEASE_EXPIRED_MESSAGE},
+                     events=done, counts=failed),
+            _control("skip_waiting", sources=(s.PENDING,), target=s.SKIPPED, lease=Lease.ABSENT,
+                     path=path("skip", "status", "message", "finished_at", "updated_at"),
+                     events=done, counts=skipped),
+            # The gate takes these by itself when a job ends: no item outlives its job.
+            _data("revoke", sources=unfinished, target=s.CANCELLED, lease=Lease.REVOKE,
+                  path=close, events=done, counts=cancelled),
+            _control("withdraw", sources=unfinished, target=s.CANCELLED, lease=Lease.REVOKE,
+                     path=close, events=done, counts=cancelled),
         ),
     )  # fmt: skip
 

@@ -1,8 +1,8 @@
 """Every way in which the data plane may write: the steps of the machines and these few more."""
 
 from mediaplane.protocol import tables
-from mediaplane.protocol.lifecycle import WritePath
-from mediaplane.protocol.machines import MACHINES
+from mediaplane.protocol.lifecycle import Lease, Machine, WritePath
+from mediaplane.protocol.machines import JOB_ITEMS, JOBS, MACHINES
 from mediaplane.protocol.values import Plane
 
 
@@ -16,6 +16,21 @@ _SUMMARY = frozenset(
 _WORKER = frozenset({"state", "stats", "last_seen_at"})
 
 APPEND_EVENT = WritePath("events", "append", inserts=_all_but_id("events"))
+# What became of a job's items, written together with the item.
+COUNT_ITEMS = WritePath(
+    "jobs",
+    "count_items",
+    updates=frozenset(
+        {
+            "completed_items",
+            "failed_items",
+            "skipped_items",
+            "cancelled_items",
+            "progress_at",
+            "updated_at",
+        }
+    ),
+)
 
 OPEN_SCAN = WritePath(
     "scan_sessions",
@@ -85,6 +100,22 @@ BOOTSTRAP_IO = WritePath(
 DELETE_THUMBNAILS = WritePath("thumbnails", "cleanup", deletes=True)
 
 
+def paths_of(machine: Machine, *step_names: str) -> tuple[WritePath, ...]:
+    """Return every path that taking these steps of the data plane can touch."""
+    paths: list[WritePath] = []
+    for step in map(machine.step, step_names):
+        paths.append(step.path)
+        if step.events:
+            paths.append(APPEND_EVENT)
+        if machine is JOBS and step.target in machine.final:
+            paths += [JOB_ITEMS.step("revoke").path, COUNT_ITEMS]
+        if step.counts:
+            paths.append(COUNT_ITEMS)
+        if step.lease is Lease.KEEP and machine in (JOBS, JOB_ITEMS):
+            paths += [COUNT_ITEMS, APPEND_EVENT]  # it speaks of progress
+    return tuple(dict.fromkeys(paths))
+
+
 def _step_paths() -> tuple[WritePath, ...]:
     steps = (step for machine in MACHINES for step in machine.steps if step.plane is Plane.DATA)
     return tuple(dict.fromkeys(step.path for step in steps))
@@ -93,6 +124,7 @@ def _step_paths() -> tuple[WritePath, ...]:
 WRITE_PATHS: tuple[WritePath, ...] = (
     *_step_paths(),
     APPEND_EVENT,
+    COUNT_ITEMS,
     OPEN_SCAN,
     REPORT_SCAN,
     STAGE_ENTRIES,

@@ -1,0 +1,147 @@
+"""What a move leaves behind: events of the job, its counters, and the end of its items."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from sqlalchemy import Connection, text
+from sqlalchemy.engine import RowMapping
+from sqlalchemy.sql.elements import TextClause
+
+from mediaplane.protocol.clock import NOW_SQL
+from mediaplane.protocol.database import Topic, changed
+from mediaplane.protocol.lifecycle import Machine, Step
+from mediaplane.protocol.statements import among, id_list
+from mediaplane.protocol.values import EventType
+
+PROGRESS_MS = 500
+
+_FIGURES = ("total_items", "completed_items", "failed_items", "skipped_items", "cancelled_items")
+# Of each event about a job: the columns its payload shows, and whether it shows the job's own
+# payload too (what is done to what).
+_OF_JOB: dict[EventType, tuple[tuple[str, ...], bool]] = {
+    EventType.JOB_ADDED: (("kind", "library_id"), True),
+    EventType.JOB_STARTED: (("kind", "library_id", "worker_id"), True),
+    EventType.JOB_PROGRESS: (("processed_items", "progress", *_FIGURES), False),
+    EventType.JOB_ERROR: (("error_code", "error_message"), False),
+    EventType.JOB_CANCELLED: ((), False),
+    EventType.JOB_DONE: (("status", "processed_items", *_FIGURES), False),
+}
+_KEYS = {"library_id": "library", "worker_id": "worker"}
+
+
+def record(conn: Connection, machine: Machine, step: Step, rows: Sequence[RowMapping]) -> None:
+    """Append the events of a step that these rows have taken."""
+    if not rows:
+        return
+    ids = [row["id"] for row in rows]
+    for event in step.events:
+        append(conn, event, ids, step.says)
+    if machine.name == "jobs" and (step.target == "pending" or step.name == "request_cancel"):
+        changed(conn, Topic.WORK)
+
+
+def append(conn: Connection, event: EventType, ids: Sequence[int], says: str = "") -> None:
+    """Append an event to the history of jobs, or of the jobs of these items."""
+    dialect = conn.dialect.name
+    bound = {"ids": id_list(ids, dialect)} | ({"says": says} if event is EventType.LOG else {})
+    conn.execute(_insert(event, dialect), bound)
+    changed(conn, Topic.NEWS)
+
+
+def count(conn: Connection, step: Step, items: Sequence[RowMapping]) -> None:
+    """Add items that have ended to the counters of their jobs, and speak of the progress."""
+    weights: dict[int, int] = {}
+    for item in items:
+        weights[item["job_id"]] = weights.get(item["job_id"], 0) + item["total_items"]
+    statement = _count(step.counts, conn.dialect.name)
+    for job_id, weight in sorted(weights.items()):
+        conn.execute(statement, {"job": job_id, "weight": weight})
+    spoken = speak_of_progress(conn, weights)
+    if spoken:
+        append(conn, EventType.JOB_PROGRESS, spoken)
+
+
+def speak_of_progress(conn: Connection, job_ids: Iterable[int]) -> list[int]:
+    """Return those of these jobs whose history may speak of progress now: twice a second."""
+    dialect = conn.dialect.name
+    rows = conn.execute(_speak(dialect), {"ids": id_list(job_ids, dialect)})
+    return [row.id for row in rows]
+
+
+def lock_jobs(conn: Connection, item_ids: Iterable[int]) -> None:
+    """Lock the jobs of items before the items: who ends a job locks in this order too."""
+    if conn.dialect.name == "postgresql":
+        conn.execute(_lock(), {"ids": id_list(item_ids, "postgresql")})
+
+
+@lru_cache(maxsize=32)
+def _insert(event: EventType, dialect: str) -> TextClause:
+    source, job_id, payload = "jobs", "id", ""
+    if event in (EventType.ITEM_DONE, EventType.ITEM_PROGRESS):
+        source, job_id, payload = "job_items", "job_id", _item_payload(event, dialect)
+    elif event is EventType.LOG:
+        payload = _object({"level": "'info'", "message": "CAST(:says AS TEXT)"}, dialect)
+    else:
+        columns, has_task = _OF_JOB[event]
+        payload = _object({_KEYS.get(column, column): column for column in columns}, dialect)
+        if has_task:
+            merge = "{} || payload" if dialect == "postgresql" else "json_patch({}, payload)"
+            payload = merge.format(payload)
+    return text(
+        "INSERT INTO events (job_id, type, payload, created_at)"
+        f" SELECT {job_id}, '{event}', {payload}, {NOW_SQL[dialect]} FROM {source}"
+        f" WHERE {among('id', 'ids', dialect)} ORDER BY id"
+    )
+
+
+def _item_payload(event: EventType, dialect: str) -> str:
+    if event is EventType.ITEM_PROGRESS:
+        fields = {"downloaded_bytes": "processed_bytes", "total_bytes": "total_bytes"}
+        return _object({"item": "id", **fields}, dialect)
+    has_worked = "status IN ('completed', 'skipped')"
+    if dialect == "postgresql":
+        path = "payload ->> 'file_path'"
+    else:
+        path = "json_extract(payload, '$.file_path')"
+        has_worked = f"json(CASE WHEN {has_worked} THEN 'true' ELSE 'false' END)"
+    return _object(
+        {
+            "item": "id",
+            "file_id": "item_key",
+            "file_path": f"coalesce({path}, '')",
+            "success": has_worked,
+            "status": "status",
+            "message": "message",
+        },
+        dialect,
+    )
+
+
+def _object(fields: Mapping[str, str], dialect: str) -> str:
+    function = "jsonb_build_object" if dialect == "postgresql" else "json_object"
+    pairs = ", ".join(f"'{key}', {expression}" for key, expression in fields.items())
+    return f"{function}({pairs})"
+
+
+@lru_cache(maxsize=32)
+def _count(counters: tuple[str, ...], dialect: str) -> TextClause:
+    risen = ", ".join(f"{counter} = {counter} + :weight" for counter in counters)
+    return text(f"UPDATE jobs SET {risen}, updated_at = {NOW_SQL[dialect]} WHERE id = :job")
+
+
+@lru_cache(maxsize=2)
+def _speak(dialect: str) -> TextClause:
+    now = NOW_SQL[dialect]
+    return text(
+        f"UPDATE jobs SET progress_at = {now} WHERE {among('id', 'ids', dialect)}"
+        f" AND (progress_at IS NULL OR progress_at <= {now} - {PROGRESS_MS}) RETURNING id"
+    )
+
+
+@lru_cache(maxsize=1)
+def _lock() -> TextClause:
+    items = among("id", "ids", "postgresql")
+    return text(
+        f"SELECT id FROM jobs WHERE id IN (SELECT job_id FROM job_items WHERE {items})"
+        " ORDER BY id FOR NO KEY UPDATE"
+    )

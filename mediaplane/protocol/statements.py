@@ -1,0 +1,175 @@
+"""The SQL of every step, built once from the machines and only bound afterwards."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.sql.elements import TextClause
+
+from mediaplane.protocol.clock import NOW_SQL
+from mediaplane.protocol.lifecycle import OWNER, Lease, Machine, Step
+
+# What makes a write of the owner safe: the epoch is that of its own claim. The worker's id alone
+# would let an earlier attempt of the same worker finish what it has lost.
+FENCE = "lease_epoch = held.epoch"
+
+_POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
+
+
+def managed(step: Step) -> frozenset[str]:
+    """Return the columns whose value the gate alone decides."""
+    return frozenset({"status", "lease_epoch", "worker_id", "worker_heartbeat_at",
+                      "lease_expires_at", "updated_at", "started_at", "finished_at",
+                      *step.increments, *step.sets})  # fmt: skip
+
+
+def among(column: str, parameter: str, dialect: str) -> str:
+    """Return the condition that a column is one of the ids which `id_list` encodes."""
+    if dialect == "postgresql":
+        return f"{column} = ANY(CAST(:{parameter} AS BIGINT[]))"
+    return f"{column} IN (SELECT value FROM json_each(:{parameter}))"
+
+
+def id_list(ids: Iterable[int], dialect: str) -> str:
+    """Return ids as one parameter, so that the statement is the same for any number of them."""
+    left, right = "{}" if dialect == "postgresql" else "[]"
+    return f"{left}{','.join(map(str, ids))}{right}"
+
+
+def held_rows(rows: Iterable[tuple[int, int, Mapping[str, Any]]]) -> str:
+    """Return row ids, epochs and new values of columns as one parameter, for `owners_update`."""
+    return json.dumps(
+        [
+            {"id": row_id, "epoch": epoch} | {f"new_{name}": new for name, new in values.items()}
+            for row_id, epoch, values in rows
+        ]
+    )
+
+
+@lru_cache(maxsize=256)
+def owners_update(
+    machine: Machine, step: Step, columns: tuple[str, ...], dialect: str
+) -> TextClause:
+    """Return the update of many rows by the worker that holds them, each with its own values.
+
+    A value that is absent or NULL leaves its column as it is where the lease goes on.
+    """
+    now = NOW_SQL[dialect]
+    written = _assignments(machine, step, now)
+    for column in columns:
+        new = f"held.new_{column}"
+        written[column] = f"coalesce({new}, {column})" if step.lease is Lease.KEEP else new
+    conditions = [f"{machine.name}.id = held.id", FENCE, *_conditions(step, now)]
+    sql = (
+        f"UPDATE {machine.name} SET {_set_clause(written)}"
+        f" FROM {_held(machine, columns, dialect)} WHERE {' AND '.join(conditions)}"
+    )
+    return _typed(machine, step, sql)
+
+
+@lru_cache(maxsize=512)
+def update(
+    machine: Machine, step: Step, columns: tuple[str, ...], dialect: str, where: str
+) -> TextClause:
+    """Return the update of every row that a step is legal for and a condition admits."""
+    now = NOW_SQL[dialect]
+    written = _assignments(machine, step, now) | {column: f":new_{column}" for column in columns}
+    chosen = " AND ".join([f"({where})", *_conditions(step, now)])
+    if dialect == "postgresql" and step.lease is Lease.REAP:
+        # Who holds the lock is alive, or takes the lease away just now: waiting gains nothing,
+        # and two who wait for each other would be a deadlock.
+        chosen = (
+            f"id = ANY(ARRAY(SELECT id FROM {machine.name} WHERE {chosen} FOR UPDATE SKIP LOCKED))"
+        )
+    return _typed(machine, step, f"UPDATE {machine.name} SET {_set_clause(written)} WHERE {chosen}")
+
+
+@lru_cache(maxsize=256)
+def claim(machine: Machine, step: Step, dialect: str, where: str) -> TextClause:
+    """Return the update by which a worker becomes the owner of the best rows."""
+    now = NOW_SQL[dialect]
+    chosen = (
+        f"SELECT id FROM {machine.name} WHERE {' AND '.join(_conditions(step, now))} AND ({where})"
+        f" ORDER BY {machine.claim_order} LIMIT :limit"
+    )
+    if dialect == "postgresql":
+        # As an array: PostgreSQL may run IN (SELECT … LIMIT) as a loop that takes too many.
+        chosen = f"id = ANY(ARRAY({chosen} FOR UPDATE SKIP LOCKED))"
+    else:
+        chosen = f"id IN ({chosen})"
+    written = _assignments(machine, step, now)
+    return _typed(machine, step, f"UPDATE {machine.name} SET {_set_clause(written)} WHERE {chosen}")
+
+
+def _held(machine: Machine, columns: Sequence[str], dialect: str) -> str:
+    fields = {"id": "BIGINT", "epoch": "BIGINT"}
+    fields |= {
+        f"new_{column}": machine.table.columns[column].type.compile(_POSTGRESQL)
+        for column in columns
+    }
+    if dialect == "postgresql":
+        typed = ", ".join(f"{name} {sql_type}" for name, sql_type in fields.items())
+        return f"jsonb_to_recordset(CAST(:held AS JSONB)) AS held ({typed})"
+    read = ", ".join(f"json_extract(value, '$.{name}') AS {name}" for name in fields)
+    return f"(SELECT {read} FROM json_each(:held)) AS held"
+
+
+def _assignments(machine: Machine, step: Step, now: str) -> dict[str, str]:
+    """Return what the step itself writes: column → SQL expression."""
+    ends = step.target in machine.final or step.target in ("failed", "retryable")
+    lease: dict[Lease, dict[str, str]] = {
+        Lease.ABSENT: {},
+        Lease.TAKE: {
+            "worker_id": ":worker",
+            "worker_heartbeat_at": now,
+            "lease_expires_at": f"{now} + :lease_ms",
+            "lease_epoch": "lease_epoch + 1",
+            "started_at": now,
+            "finished_at": "NULL",
+        },
+        Lease.KEEP: {"worker_heartbeat_at": now, "lease_expires_at": f"{now} + :lease_ms"},
+        Lease.DROP: {"worker_heartbeat_at": now, "lease_expires_at": "NULL"},
+        Lease.REAP: dict.fromkeys(sorted(OWNER), "NULL"),
+        Lease.REVOKE: dict.fromkeys(sorted(OWNER), "NULL"),
+    }
+    written = dict(lease[step.lease])
+    if step.name.startswith("release"):
+        written |= {"worker_id": "NULL", "worker_heartbeat_at": "NULL", "started_at": "NULL"}
+    if ends and step.lease is not Lease.TAKE:
+        written["finished_at"] = now
+    written |= {column: f"{column} + 1" for column in step.increments}
+    written |= {column: f":set_{column}" for column in step.sets}
+    written["updated_at"] = now
+    if step.target is not None:
+        written["status"] = f"'{step.target}'"
+    return {column: sql for column, sql in written.items() if column in step.writes}
+
+
+def _conditions(step: Step, now: str) -> list[str]:
+    sources = ", ".join(f"'{source}'" for source in step.sources)
+    conditions = [f"status IN ({sources})" if len(step.sources) > 1 else f"status = {sources}"]
+    if step.due:
+        conditions.append(f"{step.due} <= {now}")
+    if step.when:
+        conditions.append(f"({step.when.format(now=now)})")
+    if step.lease is Lease.REAP:
+        conditions.append(f"(lease_expires_at IS NULL OR lease_expires_at <= {now})")
+    if step.lease in (Lease.KEEP, Lease.DROP):
+        conditions.append("worker_id = :worker")
+    return conditions
+
+
+def _set_clause(written: Mapping[str, str]) -> str:
+    return ", ".join(f"{column} = {sql}" for column, sql in written.items())
+
+
+def _typed(machine: Machine, step: Step, sql: str) -> TextClause:
+    """Return the changed rows too, with the values that the table's columns have (JSON)."""
+    # By name: migrations append columns, so the order here need not be that of the database.
+    columns = ", ".join(f"{machine.name}.{name}" for name in machine.table.columns.keys())  # noqa: SIM118
+    statement = text(f"{sql} RETURNING {columns}")
+    fixed = {f"set_{column}": value for column, value in step.sets.items() if column in step.writes}
+    return statement.bindparams(**fixed).columns(*machine.table.columns)  # type: ignore[return-value]
