@@ -7,7 +7,8 @@ from control_plane import loops
 from control_plane.services.duplicates import DuplicateService
 from control_plane.services.jobs import JobService
 from control_plane.services.libraries import AssetService, LibraryService
-from control_plane.services.maintenance import MaintenanceService, WorkerService
+from control_plane.services.maintenance import MaintenanceService
+from control_plane.services.workers import WorkerService
 from control_plane.settings import ControlSettings
 from mediaplane import serving
 from mediaplane.locations import Locations

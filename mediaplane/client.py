@@ -183,6 +183,13 @@ class Client:
         request = workers_v1.ListWorkersRequest()
         return pages(self.worker_service.ListWorkers, request, "workers", limit)
 
+    def command_worker(self, worker: str, command: str) -> workers_v1.Worker:
+        """Tell a worker what to do, by the short lowercase name of the command."""
+        request = workers_v1.CommandWorkerRequest(
+            name=resource("workers", worker), command=f"COMMAND_{command.upper()}"
+        )
+        return self.worker_service.CommandWorker(request)
+
     def statistics(self) -> maintenance_v1.Statistics:
         return self.maintenance_service.GetStatistics(maintenance_v1.GetStatisticsRequest())
 

@@ -1,37 +1,14 @@
-"""WorkerService and MaintenanceService: who works here and how much there is."""
+"""MaintenanceService: how much there is."""
 
 import grpc
 
-from control_plane.services import paging, wire
-from control_plane.store import jobs, statistics, workers
+from control_plane.services import wire
+from control_plane.store import jobs, statistics
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.values import JobStatus
 from mediaplane.v1 import maintenance_service_pb2 as pb
-from mediaplane.v1 import worker_service_pb2 as worker_pb
 from mediaplane.v1.job_service_pb2 import Job
 from mediaplane.v1.maintenance_service_pb2_grpc import MaintenanceServiceServicer
-from mediaplane.v1.worker_service_pb2_grpc import WorkerServiceServicer
-
-
-class WorkerService(WorkerServiceServicer):
-    """The workers of this installation."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def ListWorkers(
-        self, request: worker_pb.ListWorkersRequest, context: grpc.ServicerContext
-    ) -> worker_pb.ListWorkersResponse:
-        limit = paging.size(request.page_size)
-        token = request.page_token
-        after = paging.decode(token, {"worker": str})["worker"] if token else ""
-        with self._database.read() as conn:
-            rows = workers.page(conn, limit=limit + 1, after_id=after)
-        page, tail = paging.split(rows, limit)
-        return worker_pb.ListWorkersResponse(
-            workers=[wire.worker(row) for row in page],
-            next_page_token=paging.encode({"worker": tail["worker_id"]}) if tail else "",
-        )
 
 
 class MaintenanceService(MaintenanceServiceServicer):

@@ -10,6 +10,8 @@ ALL_LIBRARIES = "libraries/-"
 
 _JOB = re.compile(r"jobs/([1-9][0-9]{0,17})")
 _LIBRARY = re.compile(r"libraries/([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)")
+# Whatever a worker may be called; a slash would be another resource, and no database stores NUL.
+_WORKER = re.compile(r"workers/([^/\0]{1,128})")
 # Both algorithms have digests of 32 bytes.
 _GROUP = re.compile(r"(blake3|sha256):([0-9a-f]{64})")
 
@@ -22,6 +24,11 @@ def job_id(name: str) -> int:
 def library_slug(name: str) -> str:
     """Return the slug in libraries/{slug}."""
     return _match(_LIBRARY, name, "libraries/holiday-photos")[1]
+
+
+def worker_id(name: str) -> str:
+    """Return the id in workers/{id}."""
+    return _match(_WORKER, name, "workers/myhost-3f2a9c0d1e2b")[1]
 
 
 def group(name: str) -> tuple[HashAlgorithm, bytes]:

@@ -217,4 +217,5 @@ def worker(row: RowMapping) -> worker_pb.Worker:
         stats=struct(row["stats"]),
         last_seen_time=time(row["last_seen_at"]),
         start_time=time(row["started_at"]),
+        command_time=time(row["commanded_at"]),
     )
