@@ -36,7 +36,8 @@ def test_the_commands_are_the_documented_ones() -> None:
         "library add", "library list", "library show",
         "file list", "asset list", "duplicates list", "duplicates files",
         "job list", "job show", "job watch", "job cancel", "job retry",
-        "worker list", "db upgrade", "db status", "db grant",
+        "worker list", "worker pause", "worker resume", "worker shutdown", "worker dump",
+        "db upgrade", "db status", "db grant",
     }  # fmt: skip
 
 
