@@ -1,72 +1,13 @@
-"""Leases over time: kept together, lost for good, and a job's history told in order."""
+"""Leases over time: kept together, and lost for good."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-
-import pytest
-from sqlalchemy import event, select
-
-from mediaplane.protocol import gate, tables
-from mediaplane.protocol.database import Database
+from mediaplane.protocol import gate
 from mediaplane.protocol.gate import Lessee
-from mediaplane.protocol.lifecycle import LEASE_EXPIRED, Machine
-from mediaplane.protocol.machines import JOBS, MACHINES
+from mediaplane.protocol.lifecycle import LEASE_EXPIRED
+from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.write_paths import WRITE_PATHS
 from tests.support.databases import Databases
 from tests.support.rows import LONG_AGO, Rows
-from tests.support.steps import EPOCH, HELD, OTHER_WORKER, WORKER
-
-machines = pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
-
-
-@contextmanager
-def statements(database: Database) -> Iterator[list[str]]:
-    """Collects what is sent to the database."""
-    sent: list[str] = []
-
-    def note(_conn: Any, _cursor: Any, sql: str, *_rest: Any) -> None:
-        sent.append(sql)
-
-    event.listen(database.engine, "before_cursor_execute", note)
-    yield sent
-    event.remove(database.engine, "before_cursor_execute", note)
-
-
-@machines
-def test_all_leases_of_a_worker_are_extended_in_one_statement(
-    database: Databases, machine: Machine
-) -> None:
-    at_work = machine.step("heartbeat").sources[0]
-    with database.control.write() as conn:
-        rows = Rows(conn)
-        mine = [rows.add(machine.name, **HELD, status=at_work) for _ in range(50)]
-        lost = rows.add(machine.name, **HELD | {"worker_id": OTHER_WORKER}, status=at_work)
-        superseded = rows.add(machine.name, **HELD | {"lease_epoch": EPOCH + 1}, status=at_work)
-        ended = rows.add(machine.name, **HELD, status="failed")
-    leases = dict.fromkeys([*mine, lost, superseded, ended, 999_999], EPOCH)
-    with statements(database.data) as sent, database.data.write(*WRITE_PATHS) as conn:
-        kept = gate.heartbeat(conn, machine, WORKER, leases, 60)
-    assert len([sql for sql in sent if sql.startswith("UPDATE")]) == 1
-    assert [sql for sql in sent if not sql.startswith(("UPDATE", "BEGIN"))] == []
-    assert sorted(kept) == mine
-    for row in kept.values():
-        assert row["lease_expires_at"] == row["worker_heartbeat_at"] + 60_000
-
-
-def test_a_heartbeat_without_leases_sends_nothing(database: Databases) -> None:
-    with statements(database.data) as sent, database.data.write(*WRITE_PATHS) as conn:
-        assert gate.heartbeat(conn, JOBS, WORKER, {}, 60) == {}
-    assert [sql for sql in sent if not sql.startswith("BEGIN")] == []
-
-
-def test_a_heartbeat_brings_back_a_request_to_cancel(database: Databases) -> None:
-    with database.control.write() as conn:
-        job = Rows(conn).add("jobs", **HELD, status="running")
-        assert gate.take(conn, JOBS, "request_cancel", job, cancel_requested_at=LONG_AGO)
-    with database.data.write(*WRITE_PATHS) as conn:
-        kept = gate.heartbeat(conn, JOBS, WORKER, {job: EPOCH}, 60)
-    assert kept[job]["cancel_requested_at"] == LONG_AGO
+from tests.support.steps import EPOCH, HELD, WORKER
 
 
 def test_progress_is_written_under_the_lease_and_extends_it(database: Databases) -> None:
@@ -127,29 +68,3 @@ def test_one_sweep_takes_back_every_expired_lease_and_no_other(database: Databas
         rows.add("jobs")
         swept = gate.take_all(conn, JOBS, "reap", "true")
     assert sorted(row["id"] for row in swept) == expired
-
-
-def test_the_history_of_a_job_tells_its_life_in_order(database: Databases) -> None:
-    with database.control.write() as conn:
-        job = Rows(conn).add("jobs", library_id=Rows(conn).add("libraries", slug="photos"))
-    with database.data.write(*WRITE_PATHS) as conn:
-        (row,) = gate.claim(conn, JOBS, "claim", WORKER, 60, 1)
-        mine = Lessee(job, WORKER, row["lease_epoch"])
-        assert gate.take(
-            conn, JOBS, "retry", job, mine, error_code="io", error_message="The disk is away."
-        )
-    with database.control.write() as conn:
-        assert gate.take(conn, JOBS, "requeue_now", job)
-    with database.data.write(*WRITE_PATHS) as conn:
-        (row,) = gate.claim(conn, JOBS, "claim", WORKER, 60, 1)
-        mine = Lessee(job, WORKER, row["lease_epoch"])
-        assert gate.take(conn, JOBS, "complete", job, mine, progress=1.0)
-    with database.control.read() as conn:
-        found = conn.execute(select(tables.events).order_by(tables.events.c.id)).mappings().all()
-    started = {"kind": "delete", "library": "photos", "worker": WORKER}
-    assert [(row["type"], row["payload"]) for row in found] == [
-        ("job_started", started),
-        ("job_error", {"error_code": "io", "error_message": "The disk is away."}),
-        ("job_started", started),
-        ("job_done", {"status": "completed", "processed_items": 0, "total_items": None}),
-    ]

@@ -32,8 +32,6 @@ FINAL = {
     "wal_maintenance_jobs": {"completed", "failed"},
     "assets": set(),  # a changed file begins again from any end
 }
-# Legal values that no step enters: no kind of job skips an item so far.
-UNUSED = {"job_items": {"skipped"}}
 
 
 @steps
@@ -51,7 +49,7 @@ def test_every_status_can_be_reached_from_pending(machine: Machine) -> None:
         for step in machine.steps:
             if step.target and reached & set(step.sources):
                 reached.add(step.target)
-    assert reached == set(machine.statuses) - UNUSED.get(machine.name, set())
+    assert reached == set(machine.statuses)
 
 
 @machines
@@ -101,6 +99,7 @@ def test_a_step_may_write_what_it_does_to_the_lease(machine: Machine, step: Step
         Lease.KEEP: {"worker_heartbeat_at", "lease_expires_at"},
         Lease.DROP: {"worker_heartbeat_at", "lease_expires_at"},
         Lease.REAP: OWNER,
+        Lease.REVOKE: OWNER,
     }[step.lease]
     assert needed <= step.writes
     if step.lease is Lease.ABSENT:
@@ -120,6 +119,9 @@ def test_a_lease_exists_exactly_while_somebody_is_at_work(machine: Machine, step
         case Lease.DROP | Lease.REAP:
             assert set(step.sources) <= at_work
             assert step.target not in at_work
+        case Lease.REVOKE:
+            assert set(step.sources) == set(machine.statuses) - set(machine.final)
+            assert step.target in machine.final
         case Lease.ABSENT:
             assert step.target not in at_work
             assert step.target is None or set(step.sources) & at_work == set()
@@ -166,12 +168,45 @@ def test_a_due_time_is_a_column(machine: Machine, step: Step) -> None:
 
 @steps
 def test_only_jobs_have_a_history_and_it_ends_with_done(machine: Machine, step: Step) -> None:
-    if machine.name != "jobs":
-        assert step.events == ()
-    elif step.target in FINAL["jobs"]:
-        assert step.events[-1] is EventType.JOB_DONE
+    is_end = step.target in FINAL[machine.name]
+    if machine.name == "jobs":
+        assert [event for event in step.events if event is EventType.JOB_DONE] == (
+            [step.events[-1]] if is_end else []
+        )
+    elif machine.name == "job_items":
+        assert step.events == ((EventType.ITEM_DONE,) if is_end else ())
     else:
-        assert EventType.JOB_DONE not in step.events
+        assert step.events == ()
+
+
+@steps
+def test_a_job_changes_its_status_in_front_of_its_history(machine: Machine, step: Step) -> None:
+    if machine.name == "jobs" and step.target is not None:
+        assert step.events != ()
+    assert bool(step.says) is (EventType.LOG in step.events)
+
+
+@steps
+def test_an_item_is_counted_once_by_the_step_that_ends_it(machine: Machine, step: Step) -> None:
+    counted = {
+        "completed": {"completed_items"},
+        "failed": {"failed_items"},
+        "cancelled": {"cancelled_items"},
+        # Nothing was left to do, which is as good as done.
+        "skipped": {"skipped_items", "completed_items"},
+    }
+    is_end = machine.name == "job_items" and step.target in FINAL["job_items"]
+    assert sorted(step.counts) == (sorted(counted[str(step.target)]) if is_end else [])
+
+
+def test_only_the_items_of_a_job_are_revoked_by_either_plane() -> None:
+    revoking = [
+        (machine.name, step.plane)
+        for machine in MACHINES
+        for step in machine.steps
+        if step.lease is Lease.REVOKE
+    ]
+    assert sorted(revoking) == [("job_items", plane) for plane in sorted(Plane)]
 
 
 @machines

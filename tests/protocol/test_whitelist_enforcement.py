@@ -273,7 +273,8 @@ INSERTABLE_ON_SQLITE = [
 def test_the_columns_that_sqlite_alone_would_let_in_are_known() -> None:
     named = {f"{path.table}.{column}" for path, column in INSERTABLE_ON_SQLITE if column != "id"}
     assert {name for name in named if not name.startswith("scan_sessions.")} == {
-        "worker_status.command"
+        "worker_status.command",
+        "worker_status.commanded_at",
     }
     assert "scan_sessions.status" in named
 

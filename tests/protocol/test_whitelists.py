@@ -65,6 +65,12 @@ FURTHER_UPDATES = {
     " worker_heartbeat_at lease_expires_at updated_at",
     "job_items.release": "status worker_id worker_heartbeat_at lease_expires_at started_at"
     " updated_at",
+    # No item outlives its job: who ends the job closes what is left of it.
+    "job_items.close": "status worker_id worker_heartbeat_at lease_expires_at finished_at"
+    " updated_at",
+    # Written with the item whose end they count.
+    "jobs.count_items": "completed_items failed_items skipped_items cancelled_items progress_at"
+    " updated_at",
     "assets.claim": "status worker_id worker_heartbeat_at lease_expires_at lease_epoch"
     " retry_count updated_at",
     "assets.heartbeat": "worker_heartbeat_at lease_expires_at updated_at",
@@ -105,7 +111,7 @@ POLICY = {
     "thumbnail_cleanup_jobs": "id group_key execute_after created_at",
     "wal_maintenance_jobs": "id requested_mode execute_after created_at",
     "assets": "id library_id rel_path type mtime size tags_model_id created_at",
-    "worker_status": "command",
+    "worker_status": "command commanded_at",
 }
 POLICY_TABLES = {"libraries", "ai_models", "video_frames"}
 

@@ -6,6 +6,8 @@ from sqlalchemy import Connection
 
 from mediaplane.protocol import gate
 from mediaplane.protocol.lifecycle import Lease, Machine, Step
+from mediaplane.protocol.machines import JOBS
+from mediaplane.protocol.values import Plane
 from tests.support.rows import FAR_AHEAD, LONG_AGO, Rows
 
 WORKER = "worker-1"
@@ -21,6 +23,10 @@ Circumstances = list[dict[str, Any]]
 # For each step with a due time or a condition: when it is legal, and when it is not.
 CONDITIONS: dict[str, tuple[Circumstances, Circumstances]] = {
     "jobs.claim": ([{"cancel_requested_at": None}], [{"cancel_requested_at": LONG_AGO}]),
+    "jobs.complete": (
+        [{}, *({"item_status": s} for s in ("completed", "failed", "skipped", "cancelled"))],
+        [{"item_status": "pending"}, {"item_status": "running"}],
+    ),
     "jobs.delay": (
         [{"attempts": 3}],
         [{"retry_after": LONG_AGO}, {"attempts": 4}],
@@ -85,17 +91,24 @@ def favourable(machine: Machine, step: Step) -> dict[str, Any]:
         lease = HELD
     elif step.lease is Lease.REAP:
         lease = EXPIRED
+    elif step.lease is Lease.REVOKE:
+        # What either plane can end: the job that it works on, the job that waits.
+        lease = {"job_status": "running" if step.plane is Plane.DATA else "retryable"}
     legal, _illegal = CONDITIONS.get(f"{machine.name}.{step.name}", ([{}], []))
     return lease | legal[0]
 
 
 def add_row(rows: Rows, machine: Machine, **columns: Any) -> int:
-    """Insert a row of a machine, in surroundings that two words beside the columns describe."""
+    """Insert a row of a machine, in surroundings that a few words beside the columns describe."""
     job_status = columns.pop("job_status", None)
     if job_status:
-        columns["job_id"] = rows.add("jobs", status=job_status)
+        lease = HELD if job_status == "running" else {}
+        columns["job_id"] = rows.add("jobs", status=job_status, **lease)
     thumbnail_status = columns.pop("thumbnail_status", None)
+    item_status = columns.pop("item_status", None)
     row_id: int = rows.add(machine.name, **columns)
+    if item_status:
+        rows.add("job_items", job_id=row_id, status=item_status)
     if thumbnail_status:
         group = rows.get(machine.name, row_id)["group_key"]
         rows.add("thumbnails", group_key=group, status=thumbnail_status)
@@ -126,3 +139,16 @@ def attempt(
             return gate.take(conn, machine, step.name, row_id, lessee, **given)
         case Lease.ABSENT | Lease.REAP:
             return gate.take(conn, machine, step.name, row_id, **given)
+        case Lease.REVOKE:
+            return _end_job_of(conn, machine, step, row_id)
+
+
+def _end_job_of(conn: Connection, machine: Machine, step: Step, row_id: int) -> bool:
+    """End the job of an item, which is how the gate comes to take this step of the item."""
+    before = Rows(conn).get(machine.name, row_id)
+    job_id = before["job_id"]
+    if step.plane is Plane.DATA:
+        assert gate.take(conn, JOBS, "cancel", job_id, gate.Lessee(job_id, WORKER, EPOCH))
+    else:
+        assert gate.take(conn, JOBS, "cancel_waiting", job_id)
+    return bool(before["status"] != Rows(conn).get(machine.name, row_id)["status"])
