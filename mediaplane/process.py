@@ -18,11 +18,10 @@ Settings = TypeVar("Settings")
 
 def main(kind: type[Settings], run: Callable[..., None]) -> int:
     """Run a plane as a process: settings from the environment, errors as one line."""
-    logging.basicConfig(
-        level=logging.WARNING,
-        stream=sys.stderr,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    shown = logging.StreamHandler(sys.stderr)
+    # A level of its own: loggers may be opened wider for a record that is kept in memory.
+    shown.setLevel(logging.WARNING)
+    logging.basicConfig(handlers=[shown], format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         chosen = settings.read(kind, os.environ)
         locations = Locations.from_environment(os.environ)
