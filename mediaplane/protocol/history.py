@@ -83,10 +83,8 @@ def _insert(event: EventType, dialect: str) -> TextClause:
         payload = _object({"level": "'info'", "message": "CAST(:says AS TEXT)"}, dialect)
     else:
         columns, has_task = _OF_JOB[event]
-        payload = _object({_KEYS.get(column, column): column for column in columns}, dialect)
-        if has_task:
-            merge = "{} || payload" if dialect == "postgresql" else "json_patch({}, payload)"
-            payload = merge.format(payload)
+        fields = {_KEYS.get(column, column): column for column in columns}
+        payload = _with_task(fields, dialect) if has_task else _object(fields, dialect)
     return text(
         "INSERT INTO events (job_id, type, payload, created_at)"
         f" SELECT {job_id}, '{event}', {payload}, {NOW_SQL[dialect]} FROM {source}"
@@ -115,6 +113,14 @@ def _item_payload(event: EventType, dialect: str) -> str:
         },
         dialect,
     )
+
+
+def _with_task(fields: Mapping[str, str], dialect: str) -> str:
+    if dialect == "postgresql":
+        return f"payload || {_object(fields, dialect)}"
+    # Not json_patch(), which drops every key whose value is null.
+    pairs = ", ".join(f"'$.{key}', {expression}" for key, expression in fields.items())
+    return f"json_set(payload, {pairs})"
 
 
 def _object(fields: Mapping[str, str], dialect: str) -> str:

@@ -1,18 +1,15 @@
 """Every step of every machine, tried from every status, in every circumstance, on both planes."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import pytest
-from sqlalchemy import Connection, Float, Numeric, String, select
+from sqlalchemy import Float, Numeric, String
 
-from mediaplane.protocol import tables
 from mediaplane.protocol.gate import GateRefused, Lessee
 from mediaplane.protocol.lifecycle import OWNER, Lease, Machine, Step
 from mediaplane.protocol.machines import JOBS, MACHINES
 from mediaplane.protocol.values import Plane
-from mediaplane.protocol.write_paths import WRITE_PATHS
 from tests.support.databases import Databases
 from tests.support.rows import FAR_AHEAD, LONG_AGO, Rows
 from tests.support.steps import (
@@ -25,6 +22,8 @@ from tests.support.steps import (
     add_row,
     attempt,
     favourable,
+    history_of,
+    write,
 )
 
 machines = pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
@@ -40,10 +39,6 @@ class Case(NamedTuple):
     columns: dict[str, Any]
     is_legal: bool
     lessee: tuple[str, int] = (WORKER, EPOCH)
-
-
-def write(database: Databases, plane: Plane) -> AbstractContextManager[Connection]:
-    return database.data.write(*WRITE_PATHS) if plane is Plane.DATA else database.control.write()
 
 
 def outcome(
@@ -255,9 +250,5 @@ def test_a_step_of_a_job_appends_its_events_in_order_and_a_refused_one_none(
     ]
     for case, was_taken, before, _after in outcome(database, JOBS, cases):
         with database.control.read() as conn:
-            history = conn.execute(
-                select(tables.events.c.type)
-                .where(tables.events.c.job_id == before["id"])
-                .order_by(tables.events.c.id)
-            )
-            assert tuple(history.scalars()) == (case.step.events if was_taken else ())
+            told = tuple(event for event, _payload in history_of(conn, before["id"]))
+            assert told == (case.step.events if was_taken else ())

@@ -7,10 +7,9 @@ import pytest
 from mediaplane.protocol import gate
 from mediaplane.protocol.gate import GateRefused, Lessee
 from mediaplane.protocol.machines import JOB_ITEMS, JOBS
-from mediaplane.protocol.values import Plane
 from mediaplane.protocol.write_paths import WRITE_PATHS
 from tests.support.databases import Databases
-from tests.support.steps import EPOCH, LEASE_SECONDS, OTHER_WORKER, WORKER
+from tests.support.steps import EPOCH, LEASE_SECONDS, OTHER_WORKER, WORKER, write
 
 
 def refused(call: Callable[[], object]) -> bool:
@@ -45,8 +44,7 @@ def test_nobody_asks_for_a_step_that_follows_from_the_end_of_a_job(
     database: Databases, name: str
 ) -> None:
     mine = Lessee(1, WORKER, EPOCH)
-    is_datas = JOB_ITEMS.step(name).plane is Plane.DATA
-    with database.data.write(*WRITE_PATHS) if is_datas else database.control.write() as conn:
+    with write(database, JOB_ITEMS.step(name).plane) as conn:
         assert refused(lambda: gate.take(conn, JOB_ITEMS, name, 1))
         assert refused(lambda: gate.take(conn, JOB_ITEMS, name, 1, mine))
         assert refused(lambda: gate.take_all(conn, JOB_ITEMS, name, "true"))
@@ -55,7 +53,10 @@ def test_nobody_asks_for_a_step_that_follows_from_the_end_of_a_job(
 
 
 def test_the_leases_of_two_workers_are_not_ended_by_one_call(database: Databases) -> None:
-    ended = [(Lessee(1, WORKER, EPOCH), {}), (Lessee(2, OTHER_WORKER, EPOCH), {})]
+    ended: list[tuple[Lessee, dict[str, str]]] = [
+        (Lessee(1, WORKER, EPOCH), {}),
+        (Lessee(2, OTHER_WORKER, EPOCH), {}),
+    ]
     with (
         database.data.write(*WRITE_PATHS) as conn,
         pytest.raises(GateRefused, match="one worker at a time"),

@@ -1,13 +1,17 @@
 """Rows in every circumstance a step can meet, and one way to take any step."""
 
+from contextlib import AbstractContextManager
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from mediaplane.protocol import gate
 from mediaplane.protocol.lifecycle import Lease, Machine, Step
 from mediaplane.protocol.machines import JOBS
+from mediaplane.protocol.tables import events
 from mediaplane.protocol.values import Plane
+from mediaplane.protocol.write_paths import WRITE_PATHS
+from tests.support.databases import Databases
 from tests.support.rows import FAR_AHEAD, LONG_AGO, Rows
 
 WORKER = "worker-1"
@@ -82,6 +86,17 @@ CONDITIONS: dict[str, tuple[Circumstances, Circumstances]] = {
         for stage in ("extract", "analyze")
     },
 }
+
+
+def write(database: Databases, plane: Plane) -> AbstractContextManager[Connection]:
+    """A write transaction of a plane, for whatever it may write at all."""
+    return database.data.write(*WRITE_PATHS) if plane is Plane.DATA else database.control.write()
+
+
+def history_of(conn: Connection, job_id: int) -> list[tuple[str, dict[str, Any]]]:
+    """The events of a job in their order: type and payload."""
+    query = select(events.c.type, events.c.payload).where(events.c.job_id == job_id)
+    return [(row.type, row.payload) for row in conn.execute(query.order_by(events.c.id))]
 
 
 def favourable(machine: Machine, step: Step) -> dict[str, Any]:
