@@ -4,18 +4,19 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup run test check fmt proto docs lock bench clean tools
+.PHONY: help setup run test check fmt proto docs lock bench bench-queue clean tools
 
 python := .venv/bin/python
 # Running needs less than developing; both live in the same .venv.
 run_stamp := .venv/.run-stamp
 dev_stamp := .venv/.dev-stamp
+bench_stamp := .venv-bench/.stamp
 node := tests/wire/node
 node_stamp := $(node)/node_modules/.stamp
 
 help: ## list the targets
 	@echo "usage: make <target>"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' Makefile
 
 setup: $(dev_stamp) ## make .venv with the mediaplane command and every development tool
 	@echo "ready: .venv/bin/mediaplane"
@@ -70,6 +71,17 @@ lock: $(dev_stamp) ## pin every dependency again; LOCK=--upgrade takes the newes
 bench: $(dev_stamp) ## measure the promises, each against a peer or a limit in the same run
 	@$(python) -m bench.startup
 
+bench-queue: $(dev_stamp) $(bench_stamp) ## measure the job engine beside other queues; ROUNDS=n, QUICK=1
+	@$(python) -m bench.queue
+
+# uv is one of the development tools, so it is at hand whatever made .venv.
+$(bench_stamp): requirements-bench.txt | $(dev_stamp)
+	@rm -rf .venv-bench
+	@.venv/bin/uv venv --quiet --no-python-downloads --python $(python) .venv-bench
+	@.venv/bin/uv pip install --quiet --compile-bytecode --python .venv-bench/bin/python \
+	  --require-hashes -r requirements-bench.txt
+	@touch $@
+
 clean: ## remove everything that can be made again
-	rm -rf .venv $(node)/node_modules build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .venv-bench $(node)/node_modules build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

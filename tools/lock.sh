@@ -6,18 +6,20 @@ cd "$(dirname "$0")/.."
 uv=$(command -v .venv/bin/uv uv | head -n 1) || { echo "uv is needed: make setup" >&2; exit 1; }
 
 lock() {
-  local group=$1 output=$2 new
-  shift 2
+  local output=$1 new
+  shift
   new=$(mktemp)
   if [ -e "$output" ]; then cp "$output" "$new"; fi
   # The tool's own header would name paths of this machine.
-  "$uv" pip compile pyproject.toml --group "$group" --quiet --universal --python-version 3.11 \
+  "$uv" pip compile --quiet --universal --python-version 3.11 \
     --generate-hashes --no-annotate --no-header \
     --output-file "$new" "$@"
   { echo "# Written by make lock; do not edit."; grep -v '^#' "$new"; } >"$output"
   rm "$new"
 }
 
-lock build requirements.txt "$@"
+lock requirements.txt pyproject.toml --group build "$@"
 # The dev set repeats the runtime pins, so that installing it never moves one.
-lock dev requirements-dev.txt --constraint requirements.txt "$@"
+lock requirements-dev.txt pyproject.toml --group dev --constraint requirements.txt "$@"
+# Only the peers: what they need must not meet what we need.
+lock requirements-bench.txt --group bench "$@"
