@@ -1,0 +1,75 @@
+"""Carries rings between processes through PostgreSQL: LISTEN and NOTIFY."""
+
+import secrets
+from collections.abc import Iterable
+from typing import Any
+
+import psycopg
+from sqlalchemy.engine import URL
+
+from mediaplane.protocol.database import Topic
+
+_PREFIX = "mediaplane_"
+# So that a connection whose other end is gone without a word is noticed within a minute.
+_PATIENCE: dict[str, Any] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+
+
+class BellNotifications:
+    """Two connections of this process: one listens, the other notifies."""
+
+    errors: type[Exception] = psycopg.Error
+
+    def __init__(self, url: URL) -> None:
+        self._conninfo = url.set(drivername="postgresql").render_as_string(hide_password=False)
+        # Tells our own notifications, which this process needs not hear, from those of others.
+        self._sender_id = secrets.token_hex(8)
+        self._listening: psycopg.Connection | None = None
+        self._notifying: psycopg.Connection | None = None
+
+    def open(self) -> None:
+        """Connect and listen."""
+        if self._listening is not None:
+            self._listening.close()
+        self._listening = self._connect()
+        for topic in Topic:
+            self._listening.execute(f"LISTEN {_PREFIX}{topic}")
+
+    def fileno(self) -> int:
+        """Return the descriptor that can be read when somebody has rung."""
+        return self._listening.fileno() if self._listening else -1
+
+    def receive(self) -> set[Topic]:
+        """Return what others have rung."""
+        if self._listening is None:
+            return set()
+        return {
+            Topic(note.channel.removeprefix(_PREFIX))
+            for note in self._listening.notifies(timeout=0)
+            if note.payload != self._sender_id
+        }
+
+    def send(self, topics: Iterable[Topic]) -> None:
+        """Notify, by a connection of its own.
+
+        Not in the transactions that changed something: a NOTIFY makes commits wait in one line.
+        """
+        if self._notifying is None or self._notifying.closed:
+            self._notifying = self._connect()
+        for topic in topics:
+            self._notifying.execute(
+                "SELECT pg_notify(%s, %s)", (f"{_PREFIX}{topic}", self._sender_id)
+            )
+
+    def close(self) -> None:
+        """Close both connections."""
+        for connection in (self._listening, self._notifying):
+            if connection is not None:
+                connection.close()
+
+    def _connect(self) -> psycopg.Connection:
+        return psycopg.connect(self._conninfo, autocommit=True, **_PATIENCE)
