@@ -69,8 +69,13 @@ def take_all(
     step = _admit(conn, machine, step_name, values)
     if step.lease not in (Lease.ABSENT, Lease.REAP):
         raise GateRefused(f"{machine.name}.{step_name}: not a step for a whole set")
-    statement = statements.update(machine, step, tuple(sorted(values)), conn.dialect.name, where)
-    bound = {f"new_{column}": value for column, value in values.items()} | dict(parameters or {})
+    dialect, bound = conn.dialect.name, dict(parameters or {})
+    if step.counts and dialect == "postgresql":
+        jobs = history.lock_jobs(conn, statements.legal(step, where, dialect), bound)
+        where = f"({where}) AND {statements.among('job_id', 'locked_jobs', dialect)}"
+        bound["locked_jobs"] = statements.id_list(jobs, dialect)
+    statement = statements.update(machine, step, tuple(sorted(values)), dialect, where)
+    bound |= {f"new_{column}": value for column, value in values.items()}
     rows = [row._mapping for row in conn.execute(statement, bound)]
     _follow_up(conn, machine, step, rows)
     return rows
@@ -213,8 +218,9 @@ def _take_held(
         return []
     if len(workers) > 1:
         raise GateRefused(f"{machine.name}.{step_name}: the rows of one worker at a time")
-    if step.counts:
-        history.lock_jobs(conn, [lessee.row_id for lessee, _values in held])
+    if step.counts and conn.dialect.name == "postgresql":
+        ids = statements.id_list((lessee.row_id for lessee, _values in held), "postgresql")
+        history.lock_jobs(conn, statements.among("id", "ids", "postgresql"), {"ids": ids})
     bound: dict[str, Any] = {
         "worker": workers.pop(),
         "held": statements.held_rows(

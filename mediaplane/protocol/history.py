@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from sqlalchemy import Connection, text
 from sqlalchemy.engine import RowMapping
@@ -68,10 +69,9 @@ def speak_of_progress(conn: Connection, job_ids: Iterable[int]) -> list[int]:
     return [row.id for row in rows]
 
 
-def lock_jobs(conn: Connection, item_ids: Iterable[int]) -> None:
+def lock_jobs(conn: Connection, items: str, parameters: Mapping[str, Any]) -> list[int]:
     """Lock the jobs of items before the items: who ends a job locks in this order too."""
-    if conn.dialect.name == "postgresql":
-        conn.execute(_lock(), {"ids": id_list(item_ids, "postgresql")})
+    return list(conn.scalars(_lock(items), parameters))
 
 
 @lru_cache(maxsize=32)
@@ -138,15 +138,20 @@ def _count(counters: tuple[str, ...], dialect: str) -> TextClause:
 @lru_cache(maxsize=2)
 def _speak(dialect: str) -> TextClause:
     now = NOW_SQL[dialect]
-    return text(
-        f"UPDATE jobs SET progress_at = {now} WHERE {among('id', 'ids', dialect)}"
-        f" AND (progress_at IS NULL OR progress_at <= {now} - {PROGRESS_MS}) RETURNING id"
+    silent = (
+        f"{among('id', 'ids', dialect)}"
+        f" AND (progress_at IS NULL OR progress_at <= {now} - {PROGRESS_MS})"
     )
+    if dialect == "postgresql":
+        # Who beats holds the items already: to wait for a job that ends would be a deadlock.
+        silent = (
+            f"id = ANY(ARRAY(SELECT id FROM jobs WHERE {silent} FOR NO KEY UPDATE SKIP LOCKED))"
+        )
+    return text(f"UPDATE jobs SET progress_at = {now} WHERE {silent} RETURNING id")
 
 
-@lru_cache(maxsize=1)
-def _lock() -> TextClause:
-    items = among("id", "ids", "postgresql")
+@lru_cache(maxsize=32)
+def _lock(items: str) -> TextClause:
     return text(
         f"SELECT id FROM jobs WHERE id IN (SELECT job_id FROM job_items WHERE {items})"
         " ORDER BY id FOR NO KEY UPDATE"

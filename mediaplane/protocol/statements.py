@@ -63,6 +63,9 @@ def owners_update(
         new = f"held.new_{column}"
         written[column] = f"coalesce({new}, {column})" if step.lease is Lease.KEEP else new
     conditions = [f"{machine.name}.id = held.id", FENCE, *_conditions(step, now)]
+    if dialect == "postgresql":
+        ids = "SELECT id FROM jsonb_to_recordset(CAST(:held AS JSONB)) AS rows (id BIGINT)"
+        conditions.append(f"{machine.name}.{_in_order(machine, f'id IN ({ids})')}")
     sql = (
         f"UPDATE {machine.name} SET {_set_clause(written)}"
         f" FROM {_held(machine, columns, dialect)} WHERE {' AND '.join(conditions)}"
@@ -77,14 +80,17 @@ def update(
     """Return the update of every row that a step is legal for and a condition admits."""
     now = NOW_SQL[dialect]
     written = _assignments(machine, step, now) | {column: f":new_{column}" for column in columns}
-    chosen = " AND ".join([f"({where})", *_conditions(step, now)])
-    if dialect == "postgresql" and step.lease is Lease.REAP:
-        # Who holds the lock is alive, or takes the lease away just now: waiting gains nothing,
-        # and two who wait for each other would be a deadlock.
-        chosen = (
-            f"id = ANY(ARRAY(SELECT id FROM {machine.name} WHERE {chosen} FOR UPDATE SKIP LOCKED))"
-        )
+    chosen = legal(step, where, dialect)
+    if dialect == "postgresql":
+        # Who holds the lock of an expired lease is alive, or takes it away just now: waiting
+        # gains nothing.
+        chosen = _in_order(machine, chosen, "SKIP LOCKED" if step.lease is Lease.REAP else "")
     return _typed(machine, step, f"UPDATE {machine.name} SET {_set_clause(written)} WHERE {chosen}")
+
+
+def legal(step: Step, where: str, dialect: str) -> str:
+    """Return the condition that a step is legal for a row which another condition admits."""
+    return " AND ".join([f"({where})", *_conditions(step, NOW_SQL[dialect])])
 
 
 @lru_cache(maxsize=256)
@@ -102,6 +108,12 @@ def claim(machine: Machine, step: Step, dialect: str, where: str) -> TextClause:
         chosen = f"id IN ({chosen})"
     written = _assignments(machine, step, now)
     return _typed(machine, step, f"UPDATE {machine.name} SET {_set_clause(written)} WHERE {chosen}")
+
+
+def _in_order(machine: Machine, chosen: str, waiting: str = "") -> str:
+    """Return the condition that locks the chosen rows by id: two in any order could deadlock."""
+    rows = f"SELECT id FROM {machine.name} WHERE {chosen} ORDER BY id FOR NO KEY UPDATE {waiting}"
+    return f"id = ANY(ARRAY({rows}))"
 
 
 def _held(machine: Machine, columns: Sequence[str], dialect: str) -> str:
