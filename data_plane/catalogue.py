@@ -12,6 +12,7 @@ from data_plane.executor import (
     HashResult,
     HashTask,
     LeaseLost,
+    ProbeTask,
     ScanCounts,
     ScanTask,
     Seen,
@@ -159,6 +160,12 @@ def hash_task(database: Database, item: RowMapping) -> HashTask:
             for file_id, root, path, size, mtime, algorithm in rows
         ]
     )
+
+
+def probe_task(_database: Database, row: RowMapping) -> ProbeTask:
+    """Read what a probe, or an item of one, is to do."""
+    payload = kinds.decode(JobKind.PROBE, row["payload"])
+    return ProbeTask(payload.seconds, payload.scratch_bytes)
 
 
 def record_hashes(conn: Connection, result: HashResult) -> None:

@@ -1,15 +1,20 @@
 """What an executor is given and how it may end."""
 
 import os
+import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from data_plane.jail import Jail
 from mediaplane.protocol.values import HashAlgorithm
 
 _MAX_TIME_NS = 2**63 - 1
+# How soon work that waits notices that it is to stop.
+_WAIT_SECONDS = 0.1
 
 
 class Fail(Exception):
@@ -22,6 +27,10 @@ class Fail(Exception):
 
 class Retry(Fail):
     """The work did not succeed this time and may later."""
+
+
+class Skip(Exception):
+    """An item turned out to be unnecessary; the message says why."""
 
 
 class Cancelled(Exception):
@@ -42,7 +51,8 @@ class Control:
 
     cancelled: threading.Event = field(default_factory=threading.Event)
     lost: threading.Event = field(default_factory=threading.Event)
-    stopping: threading.Event = field(default_factory=threading.Event)
+    # Of the whole worker: what is not done by now is put back.
+    interrupted: threading.Event = field(default_factory=threading.Event)
     items: int = 0
     bytes: int = 0
 
@@ -52,12 +62,15 @@ class Control:
             raise LeaseLost
         if self.cancelled.is_set():
             raise Cancelled
-        if self.stopping.is_set():
+        if self.interrupted.is_set():
             raise Interrupted
 
     def wait(self, seconds: float) -> None:
-        """Wait, but not once the worker stops."""
-        self.stopping.wait(seconds)
+        """Wait, but not once the work is to end early."""
+        ends_at = time.monotonic() + seconds
+        while (left := ends_at - time.monotonic()) > 0:
+            self.check()
+            self.interrupted.wait(min(left, _WAIT_SECONDS))
         self.check()
 
 
@@ -69,6 +82,8 @@ class Context:
     open_jail: Callable[[bytes], Jail]
     # Device and inode of folders that are ours, such as the state directory.
     own_folders: frozenset[tuple[int, int]] = frozenset()
+    # A new file of this worker's own, gone when the block ends, whatever happens to the worker.
+    scratch_file: Callable[[], AbstractContextManager[BinaryIO]] = tempfile.TemporaryFile
 
 
 class Seen(NamedTuple):
@@ -173,6 +188,14 @@ class HashResult:
     unhashed: list[Unhashed] = field(default_factory=list)
     # Files of roots that are not there: left as they are, for the next run.
     left: int = 0
+
+
+@dataclass(frozen=True)
+class ProbeTask:
+    """Take some time and some space."""
+
+    seconds: float
+    scratch_bytes: int
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def recording(flight_log: FlightLog) -> Iterator[None]:
 
     def end_of_thread(args: threading.ExceptHookArgs) -> None:
         if isinstance(args.exc_value, Exception):
-            _dump_unhandled(flight_log, args.exc_value)
+            dump_unhandled(flight_log, args.exc_value)
         previous_hook(args)
 
     root.addHandler(flight_log)
@@ -91,7 +91,7 @@ def recording(flight_log: FlightLog) -> Iterator[None]:
         yield
     except Exception as error:
         # Here and not in sys.excepthook, which would come when nothing is recorded any more.
-        _dump_unhandled(flight_log, error)
+        dump_unhandled(flight_log, error)
         raise
     finally:
         for logger, level in levels.items():
@@ -100,7 +100,8 @@ def recording(flight_log: FlightLog) -> Iterator[None]:
         root.removeHandler(flight_log)
 
 
-def _dump_unhandled(flight_log: FlightLog, error: Exception) -> None:
+def dump_unhandled(flight_log: FlightLog, error: Exception) -> None:
+    """Write the log down because of an exception that nobody expected."""
     thread = threading.current_thread().name
     # For the dump alone: whoever handles the exception next shows it to people.
     log.debug("Nobody handled this exception", exc_info=error)

@@ -1,7 +1,7 @@
 """The leases this worker holds at the moment, shared by its slots and its heartbeat."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import time
@@ -11,6 +11,8 @@ from sqlalchemy.engine import RowMapping
 from data_plane.executor import Control
 from mediaplane.protocol.gate import Lessee
 from mediaplane.protocol.lifecycle import Machine
+from mediaplane.protocol.machines import JOBS
+from mediaplane.protocol.values import JobKind
 
 
 @dataclass(eq=False)
@@ -18,41 +20,68 @@ class Held:
     """A row this worker owns while it works on it."""
 
     machine: Machine
+    kind: JobKind
     row: RowMapping
     lessee: Lessee
     control: Control
     # What the database was told last, so that nothing is written twice.
     told: tuple[int, int] = (0, 0)
+    # Its outcome is being written, so that no heartbeat is missed.
+    is_ended: bool = False
     started_at: float = field(default_factory=time)
 
     @property
     def job_id(self) -> int:
         """The job that the row is or belongs to."""
-        job_id: int = self.row["job_id"] if "job_id" in self.row else self.row["id"]
+        job_id: int = self.row["id" if self.machine is JOBS else "job_id"]
         return job_id
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the row is a job that is cut into items."""
+        return self.machine is JOBS and self.row["total_items"] is not None
+
+    def __str__(self) -> str:
+        return f"{self.machine.name} {self.lessee.row_id} (claim {self.lessee.epoch})"
 
 
 class Leases:
-    """All rows that this worker owns."""
+    """All rows that this worker owns, and whether it wants more."""
 
-    def __init__(self, worker_id: str, stopping: threading.Event) -> None:
+    def __init__(self, worker_id: str) -> None:
         self.worker_id = worker_id
-        self.stopping = stopping
+        self.paused = threading.Event()
+        self.stopping = threading.Event()  # no more work is taken
+        self.interrupted = threading.Event()  # what is not done by now is put back
         self._lock = threading.Lock()
         self._held: set[Held] = set()
 
     @contextmanager
-    def hold(self, machine: Machine, row: RowMapping) -> Iterator[Held]:
-        """Keep a claimed row alive for as long as it is worked on."""
-        lessee = Lessee(row["id"], self.worker_id, row["lease_epoch"])
-        held = Held(machine, row, lessee, Control(stopping=self.stopping))
+    def hold(
+        self, machine: Machine, kind: JobKind, rows: Sequence[RowMapping]
+    ) -> Iterator[list[Held]]:
+        """Keep claimed rows alive for as long as they are worked on."""
+        held = [
+            Held(
+                machine,
+                kind,
+                row,
+                Lessee(row["id"], self.worker_id, row["lease_epoch"]),
+                Control(interrupted=self.interrupted),
+            )
+            for row in rows
+        ]
         with self._lock:
-            self._held.add(held)
+            self._held.update(held)
         try:
             yield held
         finally:
-            with self._lock:
-                self._held.discard(held)
+            self.forget(held)
+
+    def forget(self, held: Iterable[Held]) -> None:
+        """Keep these rows alive no longer."""
+        with self._lock:
+            self._held.difference_update(held)
 
     def all(self) -> list[Held]:
         """Return every held row."""

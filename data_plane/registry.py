@@ -1,8 +1,9 @@
 """Which executor does which kind of work."""
 
-from data_plane.catalogue import hash_task, record_hashes, scan_task
+from data_plane.catalogue import hash_task, probe_task, record_hashes, scan_task
 from data_plane.executor import Executor
 from data_plane.executors.hash import hash_files
+from data_plane.executors.probe import probe
 from data_plane.executors.scan import scan
 from mediaplane.protocol.kinds import KINDS
 from mediaplane.protocol.values import JobKind
@@ -16,6 +17,7 @@ def _nothing(*_: object) -> None:
 EXECUTORS: dict[JobKind, Executor] = {
     JobKind.SCAN: Executor(scan_task, scan, _nothing),
     JobKind.HASH: Executor(hash_task, hash_files, record_hashes, (RECORD_HASH, SUMMARISE)),
+    JobKind.PROBE: Executor(probe_task, probe, _nothing),
 }
 
 

@@ -2,7 +2,10 @@
 
 import logging
 import threading
-from collections.abc import Callable
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import text
@@ -19,46 +22,53 @@ from data_plane.executor import (
     Interrupted,
     LeaseLost,
     Retry,
+    Skip,
 )
+from data_plane.flight_log import FlightLog, dump_unhandled
 from data_plane.leases import Held, Leases
+from data_plane.queue import Choice, Outcome, Queue
 from data_plane.registry import EXECUTORS
 from data_plane.settings import DataSettings
-from mediaplane.protocol import gate
-from mediaplane.protocol import write_paths as paths
-from mediaplane.protocol.clock import NOW_SQL
-from mediaplane.protocol.database import Database
-from mediaplane.protocol.kinds import KINDS
+from mediaplane.protocol.bell import Bell, Ear
+from mediaplane.protocol.database import Database, Topic, explain
 from mediaplane.protocol.machines import JOB_ITEMS, JOBS
-from mediaplane.protocol.values import JobKind
 
 log = logging.getLogger(__name__)
 
-_SHARD_WAIT_SECONDS = 0.05
+# Tiny jobs that are held back this long by one that is not tiny go back to the queue.
+_HELD_BACK_SECONDS = 0.5
+_ITEM_WAIT_SECONDS = 0.05
+_WRITE_ATTEMPTS = 4
+_ANY_PRIORITY = -(2**31)
 
-# Looked at before every claim, because a claim takes SQLite's write lock and a look does not.
-_ANYTHING = (
-    "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'pending')"
-    " OR EXISTS (SELECT 1 FROM jobs j JOIN job_items i ON i.job_id = j.id"
-    "  WHERE j.status = 'running' AND i.status = 'pending')"
-    " OR EXISTS (SELECT 1 FROM jobs WHERE status = 'running'"
-    "  AND (lease_expires_at IS NULL OR lease_expires_at <= {now}))"
-    " OR EXISTS (SELECT 1 FROM jobs j JOIN job_items i ON i.job_id = j.id"
-    "  WHERE j.status = 'running' AND i.status = 'running'"
-    "  AND (i.lease_expires_at IS NULL OR i.lease_expires_at <= {now}))"
+_OPEN_ITEMS = text(
+    "SELECT count(*) FROM job_items WHERE job_id = :job AND status IN ('pending', 'running')"
 )
-_UNFINISHED = text(
-    "SELECT EXISTS (SELECT 1 FROM job_items WHERE job_id = :job"
-    " AND status IN ('pending', 'running'))"
-)
-_DONE = text(
-    "SELECT coalesce(sum(processed_items), 0),"
-    " coalesce(sum(CASE WHEN status = 'failed' THEN 1 ELSE 0 END), 0)"
+_DONE_ITEMS = text(
+    "SELECT coalesce(sum(processed_items), 0) AS items,"
+    " coalesce(sum(CASE WHEN status = 'failed' THEN 1 ELSE 0 END), 0) AS failed"
     " FROM job_items WHERE job_id = :job"
 )
 
 
+@dataclass(eq=False)
+class _Batch:
+    """Claimed rows of which one is worked on; the others wait."""
+
+    waiting: deque[Held]
+    began_at: float = field(default_factory=time.monotonic)
+
+    def next(self) -> Held | None:
+        """Begin with the next row, unless the rest has been taken away."""
+        self.began_at = time.monotonic()
+        try:
+            return self.waiting.popleft()
+        except IndexError:
+            return None
+
+
 class Runner:
-    """The slots of a worker."""
+    """The slots of a worker, in two lanes: one takes any work, one only what is urgent."""
 
     def __init__(
         self,
@@ -66,15 +76,21 @@ class Runner:
         leases: Leases,
         settings: DataSettings,
         context: Callable[[Control], Context],
+        bell: Bell,
+        flight_log: FlightLog | None = None,
     ) -> None:
         self._database = database
         self._leases = leases
         self._settings = settings
         self._context = context
-        self._anything = text(_ANYTHING.format(now=NOW_SQL[database.dialect]))
+        self._bell = bell
+        self._flight_log = flight_log
+        self._queue = Queue(database, leases, settings)
+        self._batches: set[_Batch] = set()
+        self.ended: dict[str, int] = {}  # step → how many pieces of work it has ended
         self._threads = [
-            threading.Thread(target=self._slot, name=f"slot-{number}", daemon=True)
-            for number in range(settings.slots)
+            *self._lane("slot", settings.slots, _ANY_PRIORITY),
+            *self._lane("urgent", settings.priority_slots, settings.priority_threshold),
         ]
 
     def start(self) -> None:
@@ -84,161 +100,220 @@ class Runner:
 
     def join(self, seconds: float) -> bool:
         """Wait for the slots to end once `leases.stopping` is set; False if one did not."""
+        ends_at = time.monotonic() + seconds
         for thread in self._threads:
-            thread.join(seconds)
+            thread.join(max(0.0, ends_at - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
-    def _slot(self) -> None:
+    def hand_back(self) -> None:
+        """Give up claimed work that waits behind a job that turns out to be long."""
+        now = time.monotonic()
+        for batch in list(self._batches):
+            if now - batch.began_at < _HELD_BACK_SECONDS:
+                continue
+            stuck = []
+            while batch.waiting:
+                # From the end: the slot takes from the front, and one may be gone meanwhile.
+                stuck.append(batch.waiting.pop())
+            if stuck:
+                self._leases.forget(stuck)
+                self._queue.finish([Outcome(held, "release") for held in stuck], None)
+
+    def work_once(self, least_priority: int = _ANY_PRIORITY) -> bool:
+        """Claim the best work and do it, with what follows it; False when there was nothing."""
+        self._queue.recover()
+        choice = self._queue.look(least_priority)
+        rows = self._queue.claim(choice) if choice else []
+        self._work_off(choice, rows, lambda: self._queue.look(least_priority))
+        return bool(rows)
+
+    def _lane(self, name: str, slots: int, least_priority: int) -> list[threading.Thread]:
+        turn, ear = threading.Lock(), self._bell.listen(Topic.WORK)
+        return [
+            threading.Thread(
+                target=self._slot,
+                args=(turn, ear, least_priority),
+                name=f"{name}-{number}",
+                daemon=True,
+            )
+            for number in range(slots)
+        ]
+
+    def _slot(self, turn: threading.Lock, ear: Ear, least_priority: int) -> None:
+        """Of the idle slots of a lane one looks for work, and the next takes its place."""
         stopping = self._leases.stopping
         while not stopping.is_set():
             try:
-                if not self.work_once():
-                    stopping.wait(self._settings.poll_seconds)
+                with turn:
+                    choice, rows = self._await_work(ear, least_priority)
+                self._work_off(choice, rows, lambda: self._queue.look(least_priority))
             except Exception:
                 # Leases lapse and the work is done again; here nothing can be written anyway.
                 # Not only SQLAlchemy's errors: those of a new connection come as the driver's own.
                 log.exception("The database could not be used")
                 stopping.wait(1.0)
 
-    def work_once(self) -> bool:
-        """Claim one job or one shard and do it; False when there was nothing to do."""
-        with self._database.read() as conn:
-            if not conn.execute(self._anything).scalar():
-                return False
-        job = self._claim_job()
-        if job is not None:
-            self._run_job(job)
-            return True
-        item = self._claim_item("true", {})
-        if item is not None:
-            self._run_item(item)
-        return item is not None
+    def _await_work(self, ear: Ear, least_priority: int) -> tuple[Choice | None, list[RowMapping]]:
+        while not self._leases.stopping.is_set():
+            if not self._leases.paused.is_set():
+                self._queue.recover()
+                choice = self._queue.look(least_priority)
+                rows = self._queue.claim(choice) if choice else []
+                if rows:
+                    return choice, rows
+                if choice:
+                    continue  # others were faster; there may be more
+            ear.wait(self._settings.poll_seconds)
+        return None, []
 
-    def _claim_job(self) -> RowMapping | None:
-        """Put back what silent workers held, then claim the best job."""
-        claim, recover = JOBS.step("claim"), JOBS.step("recover")
-        with self._database.write(claim.path, recover.path, paths.APPEND_EVENT) as conn:
-            gate.take_all(conn, JOBS, "recover", "true")
-            kinds = ", ".join(f"'{kind}'" for kind in EXECUTORS)
-            rows = gate.claim(conn, JOBS, "claim", self._leases.worker_id,
-                              self._settings.lease_seconds, 1, f"kind IN ({kinds})")  # fmt: skip
-        return rows[0] if rows else None
+    def _work_off(
+        self,
+        choice: Choice | None,
+        rows: list[RowMapping],
+        look: Callable[[], Choice | None],
+    ) -> None:
+        """Do what was claimed; claim what comes next together with each finish."""
+        while choice and rows:
+            with self._leases.hold(choice.machine, choice.kind, rows) as held:
+                outcomes = self._perform(held)
+                is_put_back = any(one.step == "release" for one in outcomes)
+                choice = look() if self._wants_more() and not is_put_back else None
+                rows = self._finish(outcomes, choice)
 
-    def _claim_item(self, where: str, parameters: dict[str, Any]) -> RowMapping | None:
-        claim, recover = JOB_ITEMS.step("claim"), JOB_ITEMS.step("recover")
-        with self._database.write(claim.path, recover.path) as conn:
-            gate.take_all(conn, JOB_ITEMS, "recover", where, parameters)
-            rows = gate.claim(conn, JOB_ITEMS, "claim", self._leases.worker_id,
-                              self._settings.lease_seconds, 1, where, parameters)  # fmt: skip
-        return rows[0] if rows else None
+    def _wants_more(self) -> bool:
+        return not (self._leases.stopping.is_set() or self._leases.paused.is_set())
 
-    def _run_job(self, job: RowMapping) -> None:
-        kind = JobKind(job["kind"])
-        with self._leases.hold(JOBS, job) as held:
-            if KINDS[kind].item_payload is not None:
-                self._conclude(held, lambda: self._run_shards(held), None)
-            else:
-                executor = EXECUTORS[kind]
-                self._conclude(held, lambda: self._execute(executor, held), executor)
+    def _perform(self, rows: Sequence[Held]) -> list[Outcome]:
+        batch, outcomes = _Batch(deque(rows)), []
+        self._batches.add(batch)
+        try:
+            while held := batch.next():
+                outcome = self._outcome(held)
+                self._queue.note_pace(held.kind, time.monotonic() - batch.began_at)
+                if outcome is not None:
+                    outcomes.append(outcome)
+        finally:
+            self._batches.discard(batch)
+        return outcomes
 
-    def _run_item(self, item: RowMapping) -> None:
-        with self._database.read() as conn:
-            query = text("SELECT kind FROM jobs WHERE id = :job")
-            kind = JobKind(conn.execute(query, {"job": item["job_id"]}).scalar_one())
-        executor = EXECUTORS[kind]
-        with self._leases.hold(JOB_ITEMS, item) as held:
-            self._conclude(held, lambda: self._execute(executor, held), executor)
+    def _outcome(self, held: Held) -> Outcome | None:
+        """Do the work; return the one step that it calls for, or None when the lease is lost."""
+        try:
+            held.control.check()
+            if held.is_cut:
+                self._run_items(held)
+                return self._completed(held, None, None)
+            executor = EXECUTORS[held.kind]
+            task = executor.prepare(self._database, held.row)
+            return self._completed(held, executor.run(task, self._context(held.control)), executor)
+        except (OperationalError, InterfaceError):
+            raise  # nothing can be written now; the lease lapses and the work is put back
+        except Exception as error:  # noqa: BLE001 - each kind has its own step, the unknown too
+            return self._early_end(held, error)
 
-    def _execute(self, executor: Executor, held: Held) -> Any:
-        task = executor.prepare(self._database, held.row)
-        return executor.run(task, self._context(held.control))
+    def _early_end(self, held: Held, error: Exception) -> Outcome | None:
+        outcome: Outcome | None = None
+        match error:
+            case LeaseLost():
+                log.warning("Lost the lease on %s", held)
+            case Interrupted():
+                outcome = Outcome(held, "release")
+            case Cancelled():
+                outcome = Outcome(held, "cancel")
+            case Skip():
+                outcome = Outcome(held, "skip", {"message": str(error)})
+            case Retry():
+                outcome = _put_back(held, error.code, str(error))
+            case Fail():
+                outcome = Outcome(held, "fail", _reason(held, error.code, str(error)))
+            case _:
+                log.error("%s failed", held, exc_info=error)
+                if self._flight_log:
+                    dump_unhandled(self._flight_log, error)
+                outcome = _put_back(
+                    held, "internal", "The worker met an unexpected error; see its log."
+                )
+        return outcome
 
-    def _run_shards(self, held: Held) -> None:
-        """Do the shards of a job, with whoever else does them, until none is left."""
-        mine = ("job_id = :job", {"job": held.job_id})
+    def _completed(self, held: Held, result: Any, executor: Executor | None) -> Outcome:
+        if held.machine is JOBS:
+            return Outcome(held, "complete", {"progress": 1.0}, executor, result)
+        message = _message(result)
+        figures = {
+            "processed_items": held.control.items,
+            "processed_bytes": held.control.bytes,
+            "message": message,
+        }
+        return Outcome(held, "fail" if message else "complete", figures, executor, result)
+
+    def _run_items(self, held: Held) -> None:
+        """Do the items of a job, with whoever else does them, until none is left."""
+        mine = Choice.items_of(held.job_id, held.kind)
+        bound = {"job": held.job_id}
         while True:
             held.control.check()
-            item = self._claim_item(*mine)
-            if item is not None:
-                self._run_item(item)
-                continue
+            if not self._wants_more():
+                raise Interrupted
+            self._work_off(mine, self._queue.claim(mine), lambda: mine)
             with self._database.read() as conn:
-                is_done = not conn.execute(_UNFINISHED, {"job": held.job_id}).scalar()
-                items, failed = conn.execute(_DONE, {"job": held.job_id}).one()
-            if is_done:
+                is_open = conn.execute(_OPEN_ITEMS, bound).scalar()
+                done = conn.execute(_DONE_ITEMS, bound).one()
+            if not is_open:
                 break
-            held.control.wait(_SHARD_WAIT_SECONDS)
-        held.control.items = int(items)
-        if failed:
+            held.control.wait(_ITEM_WAIT_SECONDS)
+            self._queue.recover()
+        held.control.items = int(done.items)
+        if done.failed:
             raise Fail(
-                "shards_failed",
-                f"{failed} shards failed and the rest is done; `mediaplane job show"
+                "items_failed",
+                f"{done.failed} items failed and the rest is done; `mediaplane job show"
                 f" {held.job_id} --items` says why. Starting the job again does what is left.",
             )
 
-    def _conclude(self, held: Held, work: Callable[[], Any], executor: Executor | None) -> None:
-        """Do the work and take the one step that its outcome calls for."""
+    def _finish(self, outcomes: Sequence[Outcome], choice: Choice | None) -> list[RowMapping]:
+        """Write outcomes, and return what was claimed in the same transaction."""
+        for one in outcomes:
+            one.held.is_ended = True
         try:
-            self._complete(held, work(), executor)
-        except LeaseLost:
-            log.warning("Lost the lease on %s %d", held.machine.name, held.lessee.row_id)
-        except Interrupted:
-            self._finish(held, "release")
-        except Cancelled:
-            self._finish(held, "cancel")
-        except Retry as outcome:
-            self._put_back(held, outcome.code, str(outcome))
-        except Fail as outcome:
-            self._finish(held, "fail", **_reason(held, outcome.code, str(outcome)))
+            rows = self._write(outcomes, choice)
         except (OperationalError, InterfaceError):
-            raise  # nothing can be written now; the lease lapses and the work is put back
-        except Exception:
-            log.exception("%s %d failed", held.machine.name, held.lessee.row_id)
-            self._put_back(held, "internal", "The worker met an unexpected error; see its log.")
+            raise
+        except Exception as error:  # noqa: BLE001 - one result that cannot be recorded
+            return self._finish_apart(outcomes, error)
+        for one in outcomes:
+            self.ended[one.step] = self.ended.get(one.step, 0) + 1
+        return rows
 
-    def _complete(self, held: Held, result: Any, executor: Executor | None) -> None:
-        message = _message(result)
-        step = held.machine.step("fail" if message else "complete")
-        figures: dict[str, Any] = {}
-        if held.machine is JOBS:
-            figures["progress"] = 1.0
-        else:
-            figures |= {
-                "processed_items": held.control.items,
-                "processed_bytes": held.control.bytes,
-                "message": message,
-            }
-        beat = held.machine.step("heartbeat").path
-        recorded = executor.paths if executor else ()
-        with self._database.write(step.path, beat, paths.APPEND_EVENT, *recorded) as conn:
-            if held.machine is JOBS:
-                gate.take(conn, JOBS, "heartbeat", held.lessee.row_id, held.lessee,
-                          self._settings.lease_seconds,
-                          processed_items=held.control.items)  # fmt: skip
-            if gate.take(conn, held.machine, step.name, held.lessee.row_id, held.lessee,
-                         **figures):  # fmt: skip
-                if executor:
-                    executor.record(conn, result)
-                return
-        log.warning("Lost the lease on %s %d", held.machine.name, held.lessee.row_id)
+    def _finish_apart(self, outcomes: Sequence[Outcome], error: Exception) -> list[RowMapping]:
+        """Find the outcome that cannot be written, and put back its work alone."""
+        if len(outcomes) == 1:
+            instead = self._early_end(outcomes[0].held, error)
+            return self._finish([instead] if instead else [], None)
+        for one in outcomes:
+            self._finish([one], None)
+        return []
 
-    def _put_back(self, held: Held, code: str, message: str) -> None:
-        step = "retry" if held.machine is JOBS else "fail"
-        self._finish(held, step, **_reason(held, code, message))
+    def _write(self, outcomes: Sequence[Outcome], choice: Choice | None) -> list[RowMapping]:
+        """A database that is away for a moment must not undo what was done."""
+        for attempt in range(_WRITE_ATTEMPTS - 1):
+            try:
+                return self._queue.finish(outcomes, choice if attempt == 0 else None)
+            except (OperationalError, InterfaceError) as error:
+                # Whether it was written or not: a second time it is refused by the lease.
+                log.warning("%d outcomes were not written: %s", len(outcomes), explain(error))
+                time.sleep(0.1 * 4**attempt)
+        return self._queue.finish(outcomes, None)
 
-    def _finish(self, held: Held, step_name: str, **values: Any) -> None:
-        step = held.machine.step(step_name)
-        with self._database.write(step.path, paths.APPEND_EVENT) as conn:
-            row_id = held.lessee.row_id
-            taken = gate.take(conn, held.machine, step_name, row_id, held.lessee, **values)
-        if not taken:
-            log.warning("Lost the lease on %s %d", held.machine.name, held.lessee.row_id)
+
+def _put_back(held: Held, code: str, message: str) -> Outcome:
+    step = "retry" if held.machine is JOBS else "fail"
+    return Outcome(held, step, _reason(held, code, message))
 
 
 def _reason(held: Held, code: str, message: str) -> dict[str, Any]:
-    if held.machine is JOBS:
-        return {"error_code": code, "error_message": message}
-    return {"message": message}
+    if held.machine is JOB_ITEMS:
+        return {"message": message}
+    return {"error_code": code, "error_message": message}
 
 
 def _message(result: Any) -> str | None:

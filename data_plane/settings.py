@@ -13,11 +13,15 @@ class DataSettings:
     slots: int = setting(
         max(2, os.cpu_count() or 1), "Pieces of work done at the same time.", minimum=1
     )
+    priority_slots: int = setting(
+        1, "More pieces of work at the same time, for urgent jobs alone.", minimum=0
+    )
+    priority_threshold: int = setting(90, "Priority from which a job is urgent.")
     lease_seconds: float = setting(
         60.0, "Seconds after which work of a silent worker is given to another.", minimum=1
     )
     poll_seconds: float = setting(
-        0.1, "Seconds between two looks for work when there was none.", minimum=0.01
+        0.5, "Most seconds between two looks for work; new work is also announced.", minimum=0.01
     )
     progress_seconds: float = setting(
         0.5, "Seconds between two progress reports and looks for cancellation.", minimum=0.05
@@ -29,6 +33,6 @@ class DataSettings:
     data_calls: int = setting(16, "Calls answered at the same time.", minimum=1)
     data_streams: int = setting(32, "Content streams held open at the same time.", minimum=1)
     stop_grace_seconds: float = setting(
-        5.0, "Seconds that calls and work under way get to end when stopping.", minimum=0
+        5.0, "Seconds to stop in: half to finish work in hand, half to put it back.", minimum=0
     )
     exit_on_stdin_eof: bool = setting(False, "Stop when standard input ends (for starters).")

@@ -52,6 +52,11 @@ class Locations:
     def logs(self) -> Path:
         return self.state / "logs"
 
+    @property
+    def scratch(self) -> Path:
+        """Files of work under way."""
+        return self.state / "scratch"
+
     def prepare(self) -> None:
         """Create the directories; they are for nobody else's eyes, like the libraries' contents."""
         try:

@@ -29,17 +29,28 @@ class HashItemPayload:
 
 
 @dataclass(frozen=True)
+class ProbePayload:
+    """Do nothing of use, for a while: an exercise of the way from admission to the end."""
+
+    seconds: float = 0.0
+    scratch_bytes: int = 0
+
+
+@dataclass(frozen=True)
 class Kind:
-    """A kind of job: its payload, and for a kind cut into shards, theirs."""
+    """A kind of job: its payload, and for a kind that can be cut into items, theirs."""
 
     payload: type[Any]
     item_payload: type[Any] | None = None
+    # Most jobs that a worker takes at once, when they turn out to be tiny.
+    batch: int = 1
 
 
 # A kind of `JobKind` that is not here is a legal value that nothing can run yet.
 KINDS: dict[JobKind, Kind] = {
     JobKind.SCAN: Kind(ScanPayload),
     JobKind.HASH: Kind(HashPayload, HashItemPayload),
+    JobKind.PROBE: Kind(ProbePayload, ProbePayload, batch=100),
 }
 
 

@@ -246,7 +246,7 @@ def test_files_of_a_root_that_is_not_there_are_left_for_another_time(root: Path)
 
 @pytest.mark.parametrize(
     ("signal", "raised"),
-    [("cancelled", Cancelled), ("lost", LeaseLost), ("stopping", Interrupted)],
+    [("cancelled", Cancelled), ("lost", LeaseLost), ("interrupted", Interrupted)],
 )
 def test_one_huge_file_is_left_within_a_second(
     root: Path, signal: str, raised: type[Exception]

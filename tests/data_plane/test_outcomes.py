@@ -16,6 +16,7 @@ from data_plane.executor import (
     Interrupted,
     LeaseLost,
     Retry,
+    Skip,
 )
 from data_plane.registry import EXECUTORS
 from mediaplane.protocol.values import JobKind
@@ -39,7 +40,9 @@ def item_id(database: Databases) -> int:
     with database.control.write() as conn:
         rows = Rows(conn)
         now = rows.now()
-        held = rows.add("jobs", kind="hash", status="running", lease_expires_at=now + 60_000)
+        held = rows.add(
+            "jobs", kind="hash", status="running", lease_expires_at=now + 60_000, total_items=1
+        )
         shard = {"first_file_id": 1, "last_file_id": 1}
         item: int = rows.add("job_items", job_id=held, payload=shard)
         return item
@@ -75,7 +78,7 @@ def crash(*_: object) -> None:
         (Fail("bad", "It is bad."), "failed", "bad", ["job_error", "job_done"]),
         (Retry("busy", "It is busy."), "retryable", "busy", ["job_error"]),
         (Cancelled(), "cancelled", None, ["job_cancelled", "job_done"]),
-        (Interrupted(), "pending", None, []),
+        (Interrupted(), "pending", None, ["log"]),
         (LeaseLost(), "running", None, []),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
@@ -112,6 +115,7 @@ def test_work_that_ends_well_completes_its_job(
         (Retry("busy", "It is busy."), "failed", "It is busy."),
         (Cancelled(), "cancelled", None),
         (Interrupted(), "pending", None),
+        (Skip("It is there."), "skipped", "It is there."),
         (LeaseLost(), "running", None),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
@@ -180,7 +184,7 @@ def test_a_job_with_a_failed_shard_fails_when_the_others_are_done(
     assert Worker(database.data).runner.work_once()
     assert [item["status"] for item in desk.items(job_id)] == ["failed", "completed"]
     job = desk.job(job_id)
-    assert (job["status"], job["error_code"]) == ("failed", "shards_failed")
+    assert (job["status"], job["error_code"]) == ("failed", "items_failed")
 
 
 def test_a_result_that_cannot_be_recorded_puts_the_job_back(

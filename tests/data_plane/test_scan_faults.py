@@ -209,7 +209,7 @@ def test_a_folder_with_very_many_files_is_walked_whole(crowded: Path) -> None:
 
 @pytest.mark.parametrize(
     ("signal", "raised"),
-    [("cancelled", Cancelled), ("lost", LeaseLost), ("stopping", Interrupted)],
+    [("cancelled", Cancelled), ("lost", LeaseLost), ("interrupted", Interrupted)],
 )
 @pytest.mark.parametrize("known", [0, CROWD])
 def test_a_walk_ends_soon_after_it_is_told_to(
@@ -241,7 +241,7 @@ def test_a_walk_over_unchanged_files_ends_soon_after_it_is_told_to(crowded: Path
     assert control.items < CROWD / 2
 
 
-@pytest.mark.parametrize("signal", ["cancelled", "lost", "stopping"])
+@pytest.mark.parametrize("signal", ["cancelled", "lost", "interrupted"])
 def test_a_scan_does_not_wait_for_its_verdict_when_it_is_told_to_end(
     root: Path, signal: str
 ) -> None:

@@ -1,7 +1,6 @@
 """What a worker says of itself, and of a folder that could become a library."""
 
 import os
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -141,7 +140,7 @@ def test_a_folder_outside_the_roots_of_the_worker_is_not_looked_at(
 
 def test_a_folder_that_the_worker_may_not_list_is_not_readable() -> None:
     # Without a server: only a child process without threads can give up the rights of root.
-    service = DataPlaneService(Leases("worker-1", threading.Event()), Roots(""))
+    service = DataPlaneService(Leases("worker-1"), Roots(""))
     context = cast(grpc.ServicerContext, None)
 
     def look(root: Path) -> tuple[int, str]:

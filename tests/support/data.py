@@ -1,7 +1,6 @@
 """The real services of the data plane on a unix socket, and the files that they may read."""
 
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -75,7 +74,7 @@ def first(stream: Iterator[content_v1.ReadOriginalResponse]) -> content_v1.ReadO
 @contextmanager
 def serving_data(database: Databases, directory: Path, **settings: Any) -> Iterator[DataPlane]:
     chosen = DataSettings(**settings)
-    leases = Leases("worker-1", threading.Event())
+    leases = Leases("worker-1")
     address = f"unix:{directory / 'data.sock'}"
     server, _ = build_server(
         address,

@@ -19,9 +19,10 @@ from data_plane.jail import Jail
 from data_plane.leases import Leases
 from data_plane.runner import Runner
 from data_plane.settings import DataSettings
+from mediaplane.protocol.bell import Bell
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.tables import events, job_items, jobs, library_files, worker_status
-from mediaplane.protocol.values import JobKind
+from mediaplane.protocol.values import JobKind, WorkerCommand
 from tests.support.databases import Databases
 from tests.support.waiting import eventually
 
@@ -32,16 +33,22 @@ class Worker:
     """A worker that looks often, so that tests need not wait."""
 
     def __init__(self, database: Database, name: str = "worker-1", **settings: Any) -> None:
-        usual = {"slots": 1, "poll_seconds": 0.01, "progress_seconds": 0.05}
+        usual = {"slots": 1, "priority_slots": 0, "poll_seconds": 0.01, "progress_seconds": 0.05}
         self.settings = DataSettings(**(usual | settings))
-        self.leases = Leases(name, threading.Event())
-        self.heartbeat = Heartbeat(database, self.leases, self.settings)
-        self.runner = Runner(database, self.leases, self.settings, self.context)
+        self.leases = Leases(name)
+        self.bell = Bell(database, None)
+        self.commands: list[WorkerCommand] = []
+        self.runner = Runner(database, self.leases, self.settings, self.context, self.bell)
+        self.heartbeat = Heartbeat(
+            database, self.leases, self.settings, self.bell, self.commands.append, dict,
+            self.runner.hand_back,
+        )  # fmt: skip
 
     def context(self, control: Control) -> Context:
         return Context(control, Jail)
 
     def __enter__(self) -> Self:
+        self.bell.start()
         self.heartbeat.start()
         self.runner.start()
         return self
@@ -53,8 +60,10 @@ class Worker:
         """Stop as a process does that is asked to."""
         if not self.leases.stopping.is_set():
             self.leases.stopping.set()
+            self.leases.interrupted.set()
             assert self.runner.join(10)
             self.heartbeat.stop()
+            self.bell.close()
 
 
 class Desk:

@@ -1,0 +1,108 @@
+"""One worker: its slots, its heart, its scratch folder and its flight log, started and stopped."""
+
+import logging
+import os
+import re
+import socket
+import threading
+import uuid
+from typing import Any
+
+from data_plane.executor import Context, Control
+from data_plane.flight_log import FlightLog
+from data_plane.heartbeat import Heartbeat
+from data_plane.leases import Leases
+from data_plane.roots import Roots
+from data_plane.runner import Runner
+from data_plane.scratch import Scratch, sweep
+from data_plane.settings import DataSettings
+from mediaplane.locations import Locations
+from mediaplane.protocol.bell import Bell
+from mediaplane.protocol.database import Database, Topic
+from mediaplane.protocol.values import WorkerCommand
+
+log = logging.getLogger(__name__)
+
+
+class Worker:
+    """Does the work of one process until it is stopped."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: DataSettings,
+        locations: Locations,
+        shutdown: threading.Event,
+    ) -> None:
+        self.leases = Leases(new_worker_id(settings.worker_name))
+        self.roots = Roots(settings.roots)
+        self.flight_log = FlightLog(self.leases.worker_id, locations.logs / "forensics")
+        self._settings = settings
+        self._shutdown = shutdown  # set by an operator's command, like a signal
+        sweep(locations.scratch)
+        self._scratch = Scratch(locations.scratch, self.leases.worker_id)
+        info = os.stat(locations.state)
+        self._own_folders = frozenset({(info.st_dev, info.st_ino)})
+        self._bell = Bell(database, locations.runtime)
+        database.bell = self._bell
+        self._runner = Runner(
+            database, self.leases, settings, self._context, self._bell, self.flight_log
+        )
+        self._heartbeat = Heartbeat(
+            database,
+            self.leases,
+            settings,
+            self._bell,
+            self._obey,
+            self._stats,
+            self._runner.hand_back,
+        )
+
+    def start(self) -> None:
+        """Make the worker known and begin to claim."""
+        self._bell.start()
+        self._heartbeat.start()
+        self._runner.start()
+
+    def stop(self) -> None:
+        """Finish what is nearly done and put back the rest, within the grace."""
+        half = self._settings.stop_grace_seconds / 2
+        self.leases.stopping.set()
+        self._bell.ring(Topic.WORK)
+        if not self._runner.join(half):
+            self.leases.interrupted.set()
+            if not self._runner.join(half):
+                log.warning("Some work did not end in time; its lease lapses and it is done again")
+        self._heartbeat.stop()
+        self._bell.close()
+        self._scratch.close()
+
+    def _context(self, control: Control) -> Context:
+        return Context(control, self.roots.open_jail, self._own_folders, self._scratch.file)
+
+    def _stats(self) -> dict[str, Any]:
+        return {"ended": dict(self._runner.ended)}
+
+    def _obey(self, command: WorkerCommand) -> None:
+        log.info("Told to: %s", command)
+        match command:
+            case WorkerCommand.PAUSE:
+                self.leases.paused.set()
+                self._heartbeat.announce()
+            case WorkerCommand.RESUME:
+                self.leases.paused.clear()
+                self._heartbeat.announce()
+                self._bell.ring(Topic.WORK)
+            case WorkerCommand.SHUTDOWN:
+                self._shutdown.set()
+            case WorkerCommand.FORENSIC_DUMP:
+                path = self.flight_log.dump("asked for by an operator")
+                log.warning("Wrote the flight log to %s", path)
+            case WorkerCommand.NONE:
+                pass
+
+
+def new_worker_id(name: str) -> str:
+    """Return an id that no other start of any worker ever had."""
+    host = re.sub(r"[^A-Za-z0-9._-]", "-", name or socket.gethostname())[:80]
+    return f"{host or 'worker'}-{uuid.uuid4().hex[:12]}"
