@@ -14,7 +14,9 @@ WARM_UP_JOBS = 400
 SETTLE_SECONDS = 1.0
 COUNT_EVERY_SECONDS = 0.02
 FINISHED_EVERY_SECONDS = 0.002
-GIVE_UP_SECONDS = 60.0
+GIVE_UP_SECONDS = 180.0
+# What a client of PostgreSQL or SQLite answers whose commits survive a power cut.
+DURABLE = ("synchronous_commit=on", "synchronous=2 journal_mode=wal")
 
 
 class Contender(NamedTuple):
@@ -118,20 +120,25 @@ class Running:
 
 
 @contextmanager
-def installed(contender: Contender, url: str) -> Iterator[tuple[Running, str]]:
-    """Prepare an empty database for a contender; yield it and how durable it commits."""
-    with Process(contender, "client", url) as client:
+def installed(
+    contender: Contender, url: str, role: str = "", workers: int = 0
+) -> Iterator[Running]:
+    """Prepare an empty database for a contender and yield it, with workers that have started."""
+    with ExitStack() as stack:
+        client = stack.enter_context(Process(contender, "client", url))
         durability = " ".join(client.ask("install"))
-        yield Running(client, []), durability
+        if durability not in DURABLE:
+            raise RuntimeError(f"{contender.name} commits with {durability}, which is not durable.")
+        started = [stack.enter_context(Process(contender, role, url)) for _ in range(workers)]
+        for worker in started:
+            worker.hear()
+        yield Running(client, started)
 
 
 @contextmanager
-def working(contender: Contender, url: str, workers: int = 1) -> Iterator[Running]:
+def working(contender: Contender, url: str, workers: int) -> Iterator[Running]:
     """Yield a contender whose workers are connected, warm and idle."""
-    with ExitStack() as stack:
-        client = stack.enter_context(Process(contender, "client", url))
-        client.ask("install")
-        running = Running(client, _started(stack, contender, "worker", url, workers))
+    with installed(contender, url, "worker", workers) as running:
         running.drain(WARM_UP_JOBS)
         time.sleep(SETTLE_SECONDS)
         yield running
@@ -140,16 +147,17 @@ def working(contender: Contender, url: str, workers: int = 1) -> Iterator[Runnin
 @contextmanager
 def listening(contender: Contender, url: str) -> Iterator[Running]:
     """Yield a contender with one worker that tells when each job starts."""
-    with ExitStack() as stack:
-        client = stack.enter_context(Process(contender, "client", url))
-        client.ask("install")
-        yield Running(client, _started(stack, contender, "timed-worker", url, 1))
+    with installed(contender, url, "timed-worker", 1) as running:
+        running.start_delays(2)
+        time.sleep(SETTLE_SECONDS)
+        yield running
 
 
-def _started(
-    stack: ExitStack, contender: Contender, role: str, url: str, count: int
-) -> list[Process]:
-    processes = [stack.enter_context(Process(contender, role, url)) for _ in range(count)]
-    for process in processes:
-        process.hear()
-    return processes
+def peer_versions(*packages: str) -> list[str]:
+    """Return the peers and their versions, as they are installed."""
+    script = (
+        "import sys; from importlib.metadata import version;"
+        "[print(name, version(name)) for name in sys.argv[1:]]"
+    )
+    command = [PEERS_PYTHON, "-c", script, *packages]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()

@@ -1,0 +1,148 @@
+"""Promises of the job engine, each measured beside the queues people use, in one run."""
+
+import os
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bench import claim_cost, databases, watchers
+from bench.databases import Fresh
+from bench.queue_contenders import (
+    HUEY,
+    OURS,
+    PGQUEUER,
+    PROCRASTINATE,
+    Contender,
+    installed,
+    listening,
+    peer_versions,
+    working,
+)
+from bench.verdicts import Verdicts, percentile, row, title
+
+ENQUEUE_BATCH = 1_000
+
+
+class Size(NamedTuple):
+    """How much is measured."""
+
+    rounds: int
+    jobs: int
+    delays: int
+    history: int
+
+
+def main() -> int:
+    """Measure, print and judge."""
+    with tempfile.TemporaryDirectory(prefix="mediaplane-bench-") as state:
+        os.environ["MEDIAPLANE_STATE"] = state
+        missed = _measure(_size())
+    print(f"\n{'MISSED: ' + '; '.join(missed) if missed else 'every promise was kept'}")
+    return int(bool(missed))
+
+
+def _measure(size: Size) -> list[str]:
+    verdicts = Verdicts()
+    print(f"peers: {', '.join(peer_versions('pgqueuer', 'procrastinate', 'huey'))}")
+    print(f"processors: {os.cpu_count()}; rounds: {size.rounds}, in turn; median, lowest, highest")
+    with databases.postgresql() as (fresh, settings):
+        print("PostgreSQL:", ", ".join(f"{name}={value}" for name, value in settings.items()))
+        _judge_postgresql(fresh, size, verdicts)
+        title(f"Claim + finish of 100 jobs beside {size.history:,} finished jobs, PostgreSQL")
+        claim_cost.measure(fresh, size.history, verdicts)
+    with databases.sqlite() as fresh:
+        _judge_sqlite(fresh, size, verdicts)
+        title(f"Claim + finish of 100 jobs beside {size.history:,} finished jobs, SQLite")
+        claim_cost.measure(fresh, size.history, verdicts)
+        title("1,000 watchers")
+        watchers.measure(fresh, size.history // 5, verdicts)
+    return verdicts.missed
+
+
+def _size() -> Size:
+    is_quick = os.environ.get("QUICK", "") not in ("", "0")
+    rounds = int(os.environ.get("ROUNDS") or (1 if is_quick else 3))
+    return Size(rounds, 2_000, 50, 100_000) if is_quick else Size(rounds, 10_000, 300, 1_000_000)
+
+
+def _judge_postgresql(fresh: Fresh, size: Size, verdicts: Verdicts) -> None:
+    contenders = (PGQUEUER, PROCRASTINATE, OURS)
+    title(f"Enqueue on PostgreSQL, {size.jobs:,} jobs in batches of {ENQUEUE_BATCH:,}")
+    rates = _print_rates(_enqueue_rates(fresh, contenders, size))
+    verdicts.at_least("enqueue, times PgQueuer", rates[OURS] / rates[PGQUEUER], 1)
+    for workers in (1, 4):
+        title(f"Claim + finish on PostgreSQL, {size.jobs:,} jobs, worker processes: {workers}")
+        rates = _print_rates(_drain_rates(fresh, contenders, size, workers))
+        what = f"claim + finish, workers: {workers}, times"
+        verdicts.at_least(f"{what} PgQueuer", rates[OURS] / rates[PGQUEUER], 1.2)
+        verdicts.at_least(f"{what} Procrastinate", rates[OURS] / rates[PROCRASTINATE], 10)
+    title("Enqueue to start on an idle PostgreSQL")
+    delays = _print_delays(_start_delays(fresh, contenders, size))
+    for percent in (50, 99):
+        ours, theirs = (percentile(delays[who], percent) for who in (OURS, PGQUEUER))
+        verdicts.at_most(f"enqueue to start, p{percent}, times PgQueuer", ours / theirs, 1)
+
+
+def _judge_sqlite(fresh: Fresh, size: Size, verdicts: Verdicts) -> None:
+    contenders = (HUEY, OURS)
+    title(f"Enqueue on SQLite, {size.jobs:,} jobs in batches of {ENQUEUE_BATCH:,}")
+    _print_rates(_enqueue_rates(fresh, contenders, size))
+    title(f"Claim + finish on SQLite, {size.jobs:,} jobs, worker processes: 1")
+    rates = _print_rates(_drain_rates(fresh, contenders, size, 1))
+    verdicts.at_least("claim + finish on SQLite, times Huey", rates[OURS] / rates[HUEY], 3)
+    title("Enqueue to start on an idle SQLite")
+    delays = _print_delays(_start_delays(fresh, contenders, size))
+    verdicts.at_most("enqueue to start on SQLite, p50 in ms", percentile(delays[OURS], 50), 10)
+
+
+def _enqueue_rates(
+    fresh: Fresh, contenders: Sequence[Contender], size: Size
+) -> dict[Contender, list[float]]:
+    rates = defaultdict(list)
+    for _ in range(size.rounds):
+        for contender in contenders:
+            with fresh() as url, installed(contender, url) as running:
+                running.enqueue(ENQUEUE_BATCH, ENQUEUE_BATCH)
+                rates[contender].append(size.jobs / running.enqueue(size.jobs, ENQUEUE_BATCH))
+    return rates
+
+
+def _drain_rates(
+    fresh: Fresh, contenders: Sequence[Contender], size: Size, workers: int
+) -> dict[Contender, list[float]]:
+    rates = defaultdict(list)
+    for _ in range(size.rounds):
+        for contender in contenders:
+            with fresh() as url, working(contender, url, workers) as running:
+                rates[contender].append(size.jobs / running.drain(size.jobs))
+    return rates
+
+
+def _start_delays(
+    fresh: Fresh, contenders: Sequence[Contender], size: Size
+) -> dict[Contender, list[float]]:
+    delays: dict[Contender, list[float]] = defaultdict(list)
+    for _ in range(size.rounds):
+        for contender in contenders:
+            with fresh() as url, listening(contender, url) as running:
+                delays[contender] += running.start_delays(size.delays // size.rounds)
+    return delays
+
+
+def _print_rates(rates: dict[Contender, list[float]]) -> dict[Contender, float]:
+    return {who: row(who.name, found, "jobs/s") for who, found in rates.items()}
+
+
+def _print_delays(delays: dict[Contender, list[float]]) -> dict[Contender, list[float]]:
+    for who, found in delays.items():
+        shown = "  ".join(
+            f"p{percent} {percentile(found, percent):6.2f}" for percent in (50, 95, 99)
+        )
+        print(f"  {who.name:<28} {shown} ms  of {len(found)}")
+    return delays
+
+
+if __name__ == "__main__":
+    sys.exit(main())
