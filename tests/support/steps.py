@@ -49,8 +49,18 @@ CONDITIONS: dict[str, tuple[Circumstances, Circumstances]] = {
     "job_items.claim": (
         [{"job_status": "running"}],
         [
-            {"job_status": status}
-            for status in ("pending", "retryable", "cancelled", "completed", "failed", "skipped")
+            {"job_status": "running", "job_cancel_requested_at": LONG_AGO},
+            *(
+                {"job_status": status}
+                for status in (
+                    "pending",
+                    "retryable",
+                    "cancelled",
+                    "completed",
+                    "failed",
+                    "skipped",
+                )
+            ),
         ],
     ),
     "job_items.recover": ([{"lease_epoch": 4}], [{"lease_epoch": 5}]),
@@ -117,8 +127,9 @@ def add_row(rows: Rows, machine: Machine, **columns: Any) -> int:
     """Insert a row of a machine, in surroundings that a few words beside the columns describe."""
     job_status = columns.pop("job_status", None)
     if job_status:
-        lease = HELD if job_status == "running" else {}
-        columns["job_id"] = rows.add("jobs", status=job_status, **lease)
+        job = HELD if job_status == "running" else {}
+        job = job | {"cancel_requested_at": columns.pop("job_cancel_requested_at", None)}
+        columns["job_id"] = rows.add("jobs", status=job_status, **job)
     thumbnail_status = columns.pop("thumbnail_status", None)
     item_status = columns.pop("item_status", None)
     row_id: int = rows.add(machine.name, **columns)
