@@ -4,6 +4,7 @@ import logging
 import threading
 
 from control_plane import loops
+from control_plane.feed import Feed
 from control_plane.services.duplicates import DuplicateService
 from control_plane.services.jobs import JobService
 from control_plane.services.libraries import AssetService, LibraryService
@@ -13,6 +14,7 @@ from control_plane.settings import ControlSettings
 from mediaplane import serving
 from mediaplane.locations import Locations
 from mediaplane.protocol import revision
+from mediaplane.protocol.bell import Bell
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.values import Plane
 from mediaplane.v1.asset_service_pb2_grpc import add_AssetServiceServicer_to_server
@@ -29,28 +31,32 @@ def run(locations: Locations, settings: ControlSettings, stop: threading.Event) 
     """Serve until `stop` is set."""
     database = Database(locations.database_url, Plane.CONTROL)
     revision.check(database)
+    bell = database.bell = Bell(database, locations.runtime)
+    feed = Feed(database, bell, settings.feed_seconds)
     server, states = serving.build_server(
         locations.control_address,
-        services(database, settings, stop),
+        services(database, feed, settings),
         calls=settings.control_calls,
         streams=settings.control_watchers,
     )
+    bell.start()
+    feed.start()
     threads = loops.start(database, settings, stop)
     server.start()
     log.info("The control plane serves on %s", locations.control_address)
     stop.wait()
     states.enter_graceful_shutdown()
+    feed.stop()
     server.stop(settings.stop_grace_seconds).wait()
     for thread in threads:
         thread.join()
+    bell.close()
     database.close()
 
 
-def services(
-    database: Database, settings: ControlSettings, stop: threading.Event
-) -> list[serving.Service]:
+def services(database: Database, feed: Feed, settings: ControlSettings) -> list[serving.Service]:
     """Return every service of this plane."""
-    job_service = JobService(database, stop, settings.control_watchers)
+    job_service = JobService(database, feed, settings.control_watchers)
     library_service, asset_service = LibraryService(database), AssetService(database)
     duplicate_service, worker_service = DuplicateService(database), WorkerService(database)
     maintenance_service = MaintenanceService(database)

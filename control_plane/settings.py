@@ -10,7 +10,10 @@ class ControlSettings:
     """What an operator may tune; docs/OPERATIONS.md lists it."""
 
     control_calls: int = setting(16, "Calls answered at the same time.", minimum=1)
-    control_watchers: int = setting(64, "Watch streams held open at the same time.", minimum=1)
+    control_watchers: int = setting(128, "Watch streams held open at the same time.", minimum=1)
+    feed_seconds: float = setting(
+        0.25, "Seconds between two looks for events that nobody rang for.", minimum=0.01
+    )
     recovery_seconds: float = setting(
         2.0, "Seconds between two looks for expired leases and due retries.", minimum=0.05
     )

@@ -149,8 +149,11 @@ class Client:
         request = jobs_v1.ListJobItemsRequest(parent=resource("jobs", job))
         return pages(self.job_service.ListJobItems, request, "items", limit)
 
-    def events(self, job: str, limit: int | None = None) -> Iterator[jobs_v1.Event]:
-        request = jobs_v1.ListEventsRequest(parent=resource("jobs", job))
+    def events(
+        self, job: str = "-", limit: int | None = None, after: int = 0
+    ) -> Iterator[jobs_v1.Event]:
+        """What happened to a job, or to all, after an event."""
+        request = jobs_v1.ListEventsRequest(parent=resource("jobs", job), after_event_id=after)
         return pages(self.job_service.ListEvents, request, "events", limit)
 
     def cancel_job(self, job: str) -> jobs_v1.Job:
@@ -160,17 +163,29 @@ class Client:
         return self.job_service.RetryJob(jobs_v1.RetryJobRequest(name=resource("jobs", job)))
 
     def watch_job(self, job: str) -> Iterator[jobs_v1.Job]:
-        """The job as it is, then every change until it is in a final state.
+        """The job as it is, then every change until it is in a final state."""
+        for response in self.watch([job]):
+            yield response.job
 
-        A control plane that restarts in between is waited for.
+    def watch(
+        self, jobs: Sequence[str] = (), after: int | None = None
+    ) -> Iterator[jobs_v1.WatchJobsResponse]:
+        """What happens to jobs, or to all, from now on or from behind an event.
+
+        A control plane that restarts in between is waited for; nothing is missed or repeated.
         """
-        request = jobs_v1.WatchJobsRequest(names=[resource("jobs", job)])
+        request = jobs_v1.WatchJobsRequest(names=[resource("jobs", job) for job in jobs])
+        if after is not None:
+            request.after_event_id = after
         failures = 0
         while True:
             try:
                 for response in self.job_service.WatchJobs(request):
                     failures = 0
-                    yield response.job
+                    # Of several jobs, all are to be shown before a new stream may skip that.
+                    if response.HasField("event") or len(request.names) == 1:
+                        request.after_event_id = response.event_id
+                    yield response
             except grpc.RpcError as error:
                 failures += 1
                 if error.code() is not grpc.StatusCode.UNAVAILABLE or failures == _WATCH_ATTEMPTS:
@@ -230,6 +245,8 @@ def pages(
         if not response.next_page_token:
             return
         request.page_token = response.next_page_token
+        if field == "events":
+            request.ClearField("after_event_id")  # the token knows where to go on
 
 
 def resource(collection: str, given: str) -> str:

@@ -1,14 +1,16 @@
 """JobService: jobs, their items, their history and their progress."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import grpc
+from sqlalchemy.engine import RowMapping
 
+from control_plane.feed import Feed
 from control_plane.policy import admission
 from control_plane.services import names, paging, wire
-from control_plane.store import jobs
+from control_plane.store import events, jobs
 from mediaplane.errors import InvalidArgument, NotFound, Overloaded, Unavailable
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.machines import JOBS
@@ -17,15 +19,15 @@ from mediaplane.v1 import job_service_pb2 as pb
 from mediaplane.v1.job_service_pb2_grpc import JobServiceServicer
 
 MAX_WATCHED = 100
-_POLL_SECONDS = 0.1
+_FINAL = {wire.to_enum(pb.Job.State, status) for status in JOBS.final}
 
 
 class JobService(JobServiceServicer):
     """The jobs of this installation."""
 
-    def __init__(self, database: Database, stopping: threading.Event, max_watchers: int) -> None:
+    def __init__(self, database: Database, feed: Feed, max_watchers: int) -> None:
         self._database = database
-        self._stopping = stopping
+        self._feed = feed
         self._watchers = threading.BoundedSemaphore(max_watchers)
 
     def CreateJob(self, request: pb.CreateJobRequest, context: grpc.ServicerContext) -> pb.Job:
@@ -85,37 +87,59 @@ class JobService(JobServiceServicer):
     def WatchJobs(
         self, request: pb.WatchJobsRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.WatchJobsResponse]:
-        ids = sorted({names.job_id(name) for name in request.names})
-        if not 1 <= len(ids) <= MAX_WATCHED:
-            raise InvalidArgument(f"Name 1 to {MAX_WATCHED} jobs to watch, not {len(ids)}.")
+        job_ids = frozenset(names.job_id(name) for name in request.names)
+        if len(job_ids) > MAX_WATCHED:
+            raise InvalidArgument(f"Name at most {MAX_WATCHED} jobs to watch, not {len(job_ids)}.")
+        after_id = request.after_event_id if request.HasField("after_event_id") else None
+        _check_after(after_id or 0)
         # Every stream holds a thread; beyond this many, other calls would wait for one.
         if not self._watchers.acquire(blocking=False):
             raise Overloaded("Too many jobs are being watched; try again in a while.")
         try:
-            yield from self._watch(ids, context)
+            yield from self._watch(job_ids, after_id, context)
         finally:
             self._watchers.release()
 
     def _watch(
-        self, ids: list[int], context: grpc.ServicerContext
+        self, job_ids: frozenset[int], after_id: int | None, context: grpc.ServicerContext
     ) -> Iterator[pb.WatchJobsResponse]:
-        sent: dict[int, pb.Job] = {}
-        while context.is_active():
-            with self._database.read() as conn:
-                rows = jobs.get_many(conn, ids)
-            if len(rows) < len(ids):
-                gone = next(i for i in ids if i not in {row["id"] for row in rows})
-                raise NotFound(f"There is no job {gone}; `mediaplane job list` shows them.")
-            for row in rows:
-                job = wire.job(row)
-                if sent.get(row["id"]) != job:
-                    sent[row["id"]] = job
-                    yield pb.WatchJobsResponse(job=job)
-            if all(row["status"] in JOBS.final for row in rows):
+        if after_id is None:
+            self._feed.look()  # what has happened by now is no news
+        with self._feed.mailbox(job_ids or None) as mailbox:
+            rows = self._named(job_ids)
+            if after_id is None:
+                after_id = mailbox.since_id
+                for row in rows:
+                    yield pb.WatchJobsResponse(job=wire.job(row), event_id=after_id)
+            unfinished = {row["id"] for row in rows if row["status"] not in JOBS.final}
+            end_id = self._last_event(job_ids - unfinished)
+            if job_ids and not unfinished and end_id <= after_id:
                 return
-            if self._stopping.wait(_POLL_SECONDS):
-                # An end without an error would say that the jobs have ended.
-                raise Unavailable("The control plane is stopping; watch the job again.")
+            if not context.add_callback(mailbox.close):
+                return
+            for message in self._feed.follow(mailbox, after_id):
+                yield message
+                job_id = names.job_id(message.job.name)
+                if job_id in unfinished and message.job.state in _FINAL:
+                    # The job may be ahead of this event: its last one may be still to come.
+                    unfinished.remove(job_id)
+                    end_id = max(end_id, self._last_event([job_id]))
+                if job_ids and not unfinished and end_id <= message.event_id:
+                    return
+        if self._feed.is_stopped:
+            # An end without an error would say that the jobs have ended.
+            raise Unavailable("The control plane is stopping; watch the job again.")
+
+    def _named(self, job_ids: Collection[int]) -> list[RowMapping]:
+        with self._database.read() as conn:
+            rows = jobs.get_many(conn, sorted(job_ids)) if job_ids else []
+        missing = set(job_ids) - {row["id"] for row in rows}
+        _require(not missing, min(missing, default=0))
+        return rows
+
+    def _last_event(self, job_ids: Collection[int]) -> int:
+        with self._database.read() as conn:
+            return events.last_id(conn, job_ids) if job_ids else 0
 
     def ListJobItems(
         self, request: pb.ListJobItemsRequest, context: grpc.ServicerContext
@@ -134,16 +158,44 @@ class JobService(JobServiceServicer):
     def ListEvents(
         self, request: pb.ListEventsRequest, context: grpc.ServicerContext
     ) -> pb.ListEventsResponse:
-        job_id, limit = names.job_id(request.parent), paging.size(request.page_size)
-        after = paging.decode_id(request.page_token)
+        job_ids = None if request.parent == names.ALL_JOBS else [names.job_id(request.parent)]
+        limit, query = paging.size(request.page_size), paging.fingerprint("events", request.parent)
+        span: dict[str, Any] = {"after_id": _events_after(request, query), "job_ids": job_ids}
+        if job_ids is None:
+            # The events of one job are committed in the order of their ids; those of all are not.
+            self._feed.look()
+            span["until_id"] = self._feed.frontier_id
+        else:
+            self._named(job_ids)
         with self._database.read() as conn:
-            _require(jobs.get(conn, job_id) is not None, job_id)
-            rows = jobs.events_page(conn, job_id, limit=limit + 1, after_id=after)
+            rows = events.page(conn, limit=limit + 1, **span)
         page, tail = paging.split(rows, limit)
         return pb.ListEventsResponse(
             events=[wire.event(row) for row in page],
-            next_page_token=str(tail["id"]) if tail else "",
+            next_page_token=paging.encode({"id": tail["id"], "query": query}) if tail else "",
         )
+
+
+def _events_after(request: pb.ListEventsRequest, query: str) -> int:
+    """Return the event after which a page begins."""
+    _check_after(request.after_event_id)
+    if not request.page_token:
+        return request.after_event_id
+    if request.after_event_id:
+        raise InvalidArgument(
+            f"after_event_id is {request.after_event_id}, but a page_token says already where to"
+            " go on; leave one of them out."
+        )
+    cursor = paging.decode(request.page_token, {"id": int, "query": str})
+    if cursor["query"] != query:
+        raise paging.refused()
+    last_id: int = cursor["id"]
+    return last_id
+
+
+def _check_after(event_id: int) -> None:
+    if event_id < 0:
+        raise InvalidArgument(f"after_event_id is {event_id}; it must not be negative.")
 
 
 def _require(exists: bool, job_id: int) -> None:

@@ -7,6 +7,7 @@ from mediaplane.paths import display
 from mediaplane.protocol.values import HashAlgorithm
 
 ALL_LIBRARIES = "libraries/-"
+ALL_JOBS = "jobs/-"
 
 _JOB = re.compile(r"jobs/([1-9][0-9]{0,17})")
 _LIBRARY = re.compile(r"libraries/([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)")

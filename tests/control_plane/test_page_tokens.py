@@ -26,7 +26,6 @@ INVALID = (StatusCode.INVALID_ARGUMENT, "INVALID_PAGE_TOKEN")
 # The token of these is a plain row id, as the protocol has it for the files of a group.
 BY_ROW_ID = {
     "ListJobItemsRequest",
-    "ListEventsRequest",
     "ListScanErrorsRequest",
     "ListDuplicateFilesRequest",
 }

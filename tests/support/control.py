@@ -14,9 +14,11 @@ from google.rpc import error_details_pb2
 from grpc_health.v1.health import HealthServicer
 from grpc_status import rpc_status
 
+from control_plane.feed import Feed
 from control_plane.server import services
 from control_plane.settings import ControlSettings
 from mediaplane.client import Client
+from mediaplane.protocol.bell import Bell
 from mediaplane.serving import build_server
 from mediaplane.v1 import job_service_pb2 as jobs_v1
 from mediaplane.v1 import library_service_pb2 as libraries_v1
@@ -91,19 +93,25 @@ def serving_control(
 ) -> Iterator[ControlPlane]:
     chosen, stop = ControlSettings(**settings), threading.Event()
     address = f"unix:{directory / 'control.sock'}"
+    # One bell for both: what the data plane does in a test is heard as from another process.
+    bell = database.control.bell = database.data.bell = Bell(database.control, None)
+    feed = Feed(database.control, bell, chosen.feed_seconds)
     server, states = build_server(
         address,
-        services(database.control, chosen, stop),
+        services(database.control, feed, chosen),
         calls=chosen.control_calls,
         streams=chosen.control_watchers,
     )
+    feed.start()
     server.start()
     try:
         with Client(address) as client:
             yield ControlPlane(database, address, server, states, stop, client)
     finally:
         stop.set()
+        feed.stop()
         server.stop(5).wait()
+        bell.close()
 
 
 @pytest.fixture

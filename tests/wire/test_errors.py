@@ -268,7 +268,6 @@ def test_an_empty_request_is_never_an_accident(control: ControlPlane) -> None:
         (control.jobs.GetJob, jobs_pb.GetJobRequest()),
         (control.jobs.CancelJob, jobs_pb.CancelJobRequest()),
         (control.jobs.RetryJob, jobs_pb.RetryJobRequest()),
-        (control.jobs.WatchJobs, jobs_pb.WatchJobsRequest()),
         (control.libraries.CreateLibrary, libraries_pb.CreateLibraryRequest()),
         (control.libraries.UpdateLibrary, libraries_pb.UpdateLibraryRequest()),
         (control.libraries.ScanLibrary, libraries_pb.ScanLibraryRequest()),

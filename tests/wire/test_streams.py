@@ -117,7 +117,7 @@ def test_refused_watchers_do_not_use_up_the_places(database: Databases, tmp_path
     (job,) = waiting_jobs(database, 1)
     with serving_control(database, tmp_path, control_watchers=1) as control:
         for names, code in (
-            ([], StatusCode.INVALID_ARGUMENT),
+            (["jobs/x"], StatusCode.INVALID_ARGUMENT),
             ([job, "jobs/999"], StatusCode.NOT_FOUND),
             ([f"jobs/{number}" for number in range(1, 102)], StatusCode.INVALID_ARGUMENT),
         ):
