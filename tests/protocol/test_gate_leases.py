@@ -1,5 +1,7 @@
 """Leases over time: kept together, and lost for good."""
 
+import pytest
+
 from mediaplane.protocol import gate
 from mediaplane.protocol.gate import Lessee
 from mediaplane.protocol.lifecycle import LEASE_EXPIRED
@@ -68,3 +70,26 @@ def test_one_sweep_takes_back_every_expired_lease_and_no_other(database: Databas
         rows.add("jobs")
         swept = gate.take_all(conn, JOBS, "reap", "true")
     assert sorted(row["id"] for row in swept) == expired
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+@pytest.mark.parametrize("is_delayed", [False, True])
+@pytest.mark.parametrize("attempts", [0, 3, 4, 5])
+def test_a_job_that_waits_for_another_try_always_gets_on(
+    database: Databases, attempts: int, is_delayed: bool, is_cancelled: bool
+) -> None:
+    with database.control.write() as conn:
+        job = Rows(conn).add(
+            "jobs",
+            status="retryable",
+            attempts=attempts,
+            retry_after=LONG_AGO if is_delayed else None,
+            cancel_requested_at=LONG_AGO if is_cancelled else None,
+        )
+        gate.take(conn, JOBS, "delay", job, retry_after=LONG_AGO)
+        moved = [
+            step
+            for step in ("drop_cancelled", "exhaust", "requeue")
+            if gate.take(conn, JOBS, step, job)
+        ]
+    assert len(moved) == 1

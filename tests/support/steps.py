@@ -9,7 +9,7 @@ from mediaplane.protocol import gate
 from mediaplane.protocol.lifecycle import Lease, Machine, Step
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.tables import events
-from mediaplane.protocol.values import Plane
+from mediaplane.protocol.values import JobStatus, Plane
 from mediaplane.protocol.write_paths import WRITE_PATHS
 from tests.support.databases import Databases
 from tests.support.rows import FAR_AHEAD, LONG_AGO, Rows
@@ -50,17 +50,7 @@ CONDITIONS: dict[str, tuple[Circumstances, Circumstances]] = {
         [{"job_status": "running"}],
         [
             {"job_status": "running", "job_cancel_requested_at": LONG_AGO},
-            *(
-                {"job_status": status}
-                for status in (
-                    "pending",
-                    "retryable",
-                    "cancelled",
-                    "completed",
-                    "failed",
-                    "skipped",
-                )
-            ),
+            *({"job_status": status} for status in JobStatus if status != "running"),
         ],
     ),
     "job_items.recover": ([{"lease_epoch": 4}], [{"lease_epoch": 5}]),
