@@ -76,7 +76,8 @@ class Feed:
         self._seconds = seconds
         self._recent_events = recent_events
         self._frontier = Frontier(database)
-        self._recent: OrderedDict[int, WatchJobsResponse] = OrderedDict()
+        # The latest messages by event, oldest first.
+        self.recent: OrderedDict[int, WatchJobsResponse] = OrderedDict()
         # By job; under None those of all jobs.
         self._mailboxes: dict[int | None, set[Mailbox]] = {}
         # Reentrant: the end of a forgotten stream may be noticed by whoever holds it.
@@ -146,7 +147,7 @@ class Feed:
         event_id = mailbox.take()
         if event_id is None or mailbox.is_closed or self.is_stopped:
             return None
-        return self._recent.get(event_id)
+        return self.recent.get(event_id)
 
     def _stored(self, mailbox: Mailbox, after_id: int) -> Iterator[WatchJobsResponse]:
         """Yield the messages of events up to those that are delivered."""
@@ -186,14 +187,14 @@ class Feed:
         with self._database.read() as conn:
             messages = _messages(conn, wanted)
         for row, message in zip(wanted, messages, strict=True):
-            self._recent[row["id"]] = message
+            self.recent[row["id"]] = message
             for mailbox in self._addressees(row["job_id"]):
                 mailbox.put(row["id"])
                 if mailbox.count() > self._recent_events:
                     self._leave(mailbox)
                     mailbox.interrupt()
-        while len(self._recent) > self._recent_events:
-            self._recent.popitem(last=False)
+        while len(self.recent) > self._recent_events:
+            self.recent.popitem(last=False)
 
     def _addressees(self, job_id: int) -> tuple[Mailbox, ...]:
         return (*self._mailboxes.get(job_id, ()), *self._mailboxes.get(None, ()))
