@@ -63,7 +63,7 @@ class MediaplaneClient:
 
     def enqueue_one(self) -> None:
         with self._database.write() as conn:
-            admission.create(conn, JobKind.PROBE, None)
+            admission.create(conn, admission.Wanted(JobKind.PROBE))
 
     def is_finished(self) -> bool:
         query = (

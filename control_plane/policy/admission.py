@@ -1,5 +1,7 @@
 """Decides which jobs come into being: at most one scan or hash at a time, each asked for once."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection
@@ -11,34 +13,65 @@ from mediaplane.errors import ActiveJobExists, FailedPrecondition, InvalidArgume
 from mediaplane.protocol import gate, kinds
 from mediaplane.protocol.clock import database_time
 from mediaplane.protocol.machines import JOBS
+from mediaplane.protocol.tables import DEFAULT_ATTEMPTS
 from mediaplane.protocol.values import DEFAULT_TENANT, JobKind, JobStatus
 
+MAX_BATCH = 1000
 _MAX_REQUEST_ID = 128
+_MAX_PROBE_SECONDS = 3600
+_MAX_PROBE_ITEMS = 10_000
+_MAX_SCRATCH_BYTES = 1 << 30
 
 
-def create(
-    conn: Connection,
-    kind: JobKind,
-    library: str | None,
-    *,
-    priority: int = 0,
-    max_attempts: int = 0,
-    request_id: str | None = None,
-    accept_new_root: bool = False,
-) -> RowMapping:
-    """Add a job of a kind; the same request id again returns the first job."""
-    if request_id:
-        _check_request_id(request_id)
-        first = jobs.by_request(conn, DEFAULT_TENANT, request_id)
+@dataclass(frozen=True)
+class Wanted:
+    """A job that somebody asks for."""
+
+    kind: JobKind
+    library: str | None = None
+    priority: int = 0
+    max_attempts: int = 0  # 0: as many as usual
+    request_id: str = ""
+    accept_new_root: bool = False
+    probe: kinds.ProbePayload = field(default_factory=kinds.ProbePayload)
+    probe_items: int = 0
+
+
+def create(conn: Connection, wanted: Wanted) -> RowMapping:
+    """Add a job; the same request id again returns the first job."""
+    _check_request_id(wanted.request_id)
+    if wanted.request_id:
+        first = jobs.by_request(conn, DEFAULT_TENANT, wanted.request_id)
         if first is not None:
-            return _same_request(first, kind, library)
-    payload = _payload(conn, kind, library, accept_new_root=accept_new_root)
-    columns: dict[str, Any] = {"priority": priority, "request_id": request_id or None}
-    if max_attempts < 0:
-        raise InvalidArgument(f"max_attempts is {max_attempts}; it must not be negative.")
-    if max_attempts:
-        columns["max_attempts"] = max_attempts
-    return _add(conn, kind, library, payload, **columns)
+            return _same_request(first, wanted.kind, wanted.library)
+    return _add(conn, **_columns(conn, wanted))
+
+
+def create_many(conn: Connection, wanted: Sequence[Wanted]) -> list[RowMapping]:
+    """Add jobs of which many may wait at the same time, all of them or none."""
+    if not 1 <= len(wanted) <= MAX_BATCH:
+        raise InvalidArgument(f"A batch has 1 to {MAX_BATCH} jobs, not {len(wanted)}.")
+    if any(one.kind in (JobKind.SCAN, JobKind.HASH) or one.probe_items for one in wanted):
+        raise InvalidArgument(
+            "A batch can have neither scans and hashes, of which only one runs at a time, nor jobs"
+            " that are cut into items; create such a job by itself."
+        )
+    for one in wanted:
+        _check_request_id(one.request_id)
+    repeated = [one.request_id for one in wanted if one.request_id]
+    if len(set(repeated)) < len(repeated):
+        raise InvalidArgument("Two jobs of the batch have the same request id.")
+    known = jobs.by_requests(conn, DEFAULT_TENANT, repeated)
+    added = jobs.add_many(
+        conn, [_columns(conn, one) for one in wanted if one.request_id not in known]
+    )
+    fresh = iter(jobs.get_many(conn, added))
+    return [
+        _same_request(known[one.request_id], one.kind, one.library)
+        if one.request_id in known
+        else next(fresh)
+        for one in wanted
+    ]
 
 
 def retry(conn: Connection, job_id: int) -> RowMapping:
@@ -54,8 +87,9 @@ def retry(conn: Connection, job_id: int) -> RowMapping:
             kind = JobKind(job["kind"])
             _check_kind(kind)
             _usable_library(conn, job["library_id"])
-            return _add(conn, kind, job["library_id"], job["payload"],
+            return _add(conn, kind=kind, library_id=job["library_id"], payload=job["payload"],
                         priority=job["priority"], max_attempts=job["max_attempts"],
+                        total_items=job["total_items"], total_bytes=job["total_bytes"],
                         retry_of=job_id)  # fmt: skip
         case status:
             raise FailedPrecondition(
@@ -84,18 +118,53 @@ def cancel(conn: Connection, job_id: int) -> RowMapping:
     return _known(conn, job_id)
 
 
-def _add(
-    conn: Connection, kind: JobKind, library: str | None, payload: Any, **columns: Any
-) -> RowMapping:
-    job = jobs.add(conn, kind=kind, library_id=library, payload=payload, **columns)
+def _add(conn: Connection, *, kind: JobKind, **columns: Any) -> RowMapping:
+    job = jobs.add(conn, kind=kind, **columns)
     if job is None:
         request_id = columns.get("request_id")
         first = jobs.by_request(conn, DEFAULT_TENANT, request_id) if request_id else None
         if first is None:
             raise _occupied(conn)
-        return _same_request(first, kind, library)  # the same request came in twice at once
+        # The same request came in twice at once.
+        return _same_request(first, kind, columns["library_id"])
     libraries.settle_scan_status(conn)
-    return hashing.plan(conn, job) if kind is JobKind.HASH else job
+    if kind is JobKind.HASH:
+        job = hashing.plan(conn, job)
+    elif job["total_items"]:
+        jobs.add_items(conn, [_probe_item(job, number) for number in range(job["total_items"])])
+    # Last, so that the history waits for nothing that takes long.
+    jobs.announce(conn, [job["id"]])
+    return job
+
+
+def _probe_item(job: RowMapping, number: int) -> dict[str, Any]:
+    return {
+        "job_id": job["id"],
+        "item_key": f"probe-{number}",
+        "payload": job["payload"],
+        "total_items": 1,
+        "total_bytes": job["payload"]["scratch_bytes"],
+    }
+
+
+def _columns(conn: Connection, wanted: Wanted) -> dict[str, Any]:
+    """Return the row of a job that may be admitted."""
+    if wanted.max_attempts < 0:
+        raise InvalidArgument(f"max_attempts is {wanted.max_attempts}; it must not be negative.")
+    columns = {
+        "kind": wanted.kind,
+        "library_id": wanted.library,
+        "payload": _payload(conn, wanted),
+        "priority": wanted.priority,
+        "request_id": wanted.request_id or None,
+        "max_attempts": wanted.max_attempts or DEFAULT_ATTEMPTS,
+    }
+    if wanted.probe_items:
+        columns |= {
+            "total_items": wanted.probe_items,
+            "total_bytes": wanted.probe_items * wanted.probe.scratch_bytes,
+        }
+    return columns
 
 
 def _occupied(conn: Connection) -> Exception:
@@ -118,17 +187,30 @@ def _requeue(conn: Connection, job: RowMapping) -> None:
     libraries.settle_scan_status(conn)
 
 
-def _payload(
-    conn: Connection, kind: JobKind, library: str | None, *, accept_new_root: bool
-) -> dict[str, Any]:
-    _check_kind(kind)
-    if library is not None:
-        _usable_library(conn, library)
-    if kind is JobKind.HASH:
+def _payload(conn: Connection, wanted: Wanted) -> dict[str, Any]:
+    _check_kind(wanted.kind)
+    if wanted.kind is JobKind.PROBE:
+        return _probe_payload(wanted)
+    if wanted.library is not None:
+        _usable_library(conn, wanted.library)
+    if wanted.kind is JobKind.HASH:
         return kinds.encode(kinds.HashPayload())
-    if library is None:
+    if wanted.library is None:
         raise InvalidArgument("A scan needs a library, as libraries/SLUG.")
-    return kinds.encode(kinds.ScanPayload(library, accept_new_root))
+    return kinds.encode(kinds.ScanPayload(wanted.library, wanted.accept_new_root))
+
+
+def _probe_payload(wanted: Wanted) -> dict[str, Any]:
+    if wanted.library is not None:
+        raise InvalidArgument("A probe has no library.")
+    for name, value, most in (
+        ("duration", wanted.probe.seconds, _MAX_PROBE_SECONDS),
+        ("items", wanted.probe_items, _MAX_PROBE_ITEMS),
+        ("scratch_bytes", wanted.probe.scratch_bytes, _MAX_SCRATCH_BYTES),
+    ):
+        if not 0 <= value <= most:
+            raise InvalidArgument(f"probe.{name} is {value:g}; it must be 0 to {most}.")
+    return kinds.encode(wanted.probe)
 
 
 def _check_kind(kind: JobKind) -> None:

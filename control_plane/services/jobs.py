@@ -13,6 +13,7 @@ from control_plane.services import names, paging, wire
 from control_plane.store import events, jobs
 from mediaplane.errors import InvalidArgument, NotFound, Overloaded, Unavailable
 from mediaplane.protocol.database import Database
+from mediaplane.protocol.kinds import ProbePayload
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.values import JobKind
 from mediaplane.v1 import job_service_pb2 as pb
@@ -31,21 +32,17 @@ class JobService(JobServiceServicer):
         self._watchers = threading.BoundedSemaphore(max_watchers)
 
     def CreateJob(self, request: pb.CreateJobRequest, context: grpc.ServicerContext) -> pb.Job:
-        kind = wire.from_enum(pb.JobKind, request.job.kind)
-        if kind is None:
-            raise InvalidArgument("job.kind is missing.")
-        library = request.job.library
+        wanted = _wanted(request)
         with self._database.write() as conn:
-            return wire.job(
-                admission.create(
-                    conn,
-                    JobKind(kind),
-                    names.library_slug(library) if library else None,
-                    priority=request.job.priority,
-                    max_attempts=request.job.max_attempts,
-                    request_id=request.request_id,
-                )
-            )
+            return wire.job(admission.create(conn, wanted))
+
+    def BatchCreateJobs(
+        self, request: pb.BatchCreateJobsRequest, context: grpc.ServicerContext
+    ) -> pb.BatchCreateJobsResponse:
+        wanted = [_wanted(one) for one in request.requests]
+        with self._database.write() as conn:
+            rows = admission.create_many(conn, wanted)
+        return pb.BatchCreateJobsResponse(jobs=[wire.job(row) for row in rows])
 
     def GetJob(self, request: pb.GetJobRequest, context: grpc.ServicerContext) -> pb.Job:
         job_id = names.job_id(request.name)
@@ -196,6 +193,25 @@ def _events_after(request: pb.ListEventsRequest, query: str) -> int:
 def _check_after(event_id: int) -> None:
     if event_id < 0:
         raise InvalidArgument(f"after_event_id is {event_id}; it must not be negative.")
+
+
+def _wanted(request: pb.CreateJobRequest) -> admission.Wanted:
+    job = request.job
+    kind = wire.from_enum(pb.JobKind, job.kind)
+    if kind is None:
+        raise InvalidArgument("job.kind is missing.")
+    if job.HasField("probe") and kind != JobKind.PROBE:
+        raise InvalidArgument("job.probe is for jobs of kind JOB_KIND_PROBE alone.")
+    seconds = job.probe.duration.ToNanoseconds() / 1e9
+    return admission.Wanted(
+        JobKind(kind),
+        names.library_slug(job.library) if job.library else None,
+        priority=job.priority,
+        max_attempts=job.max_attempts,
+        request_id=request.request_id,
+        probe=ProbePayload(seconds, job.probe.scratch_bytes),
+        probe_items=job.probe.items,
+    )
 
 
 def _require(exists: bool, job_id: int) -> None:

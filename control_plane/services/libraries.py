@@ -74,13 +74,15 @@ class LibraryService(LibraryServiceServicer):
         slug = names.library_slug(request.name)
         with self._database.write() as conn:
             accept = request.accept_new_root
-            return wire.job(admission.create(conn, JobKind.SCAN, slug, accept_new_root=accept))
+            return wire.job(
+                admission.create(conn, admission.Wanted(JobKind.SCAN, slug, accept_new_root=accept))
+            )
 
     def HashLibrary(self, request: pb.HashLibraryRequest, context: grpc.ServicerContext) -> Job:
         every = request.name == names.ALL_LIBRARIES
         slug = None if every else names.library_slug(request.name)
         with self._database.write() as conn:
-            return wire.job(admission.create(conn, JobKind.HASH, slug))
+            return wire.job(admission.create(conn, admission.Wanted(JobKind.HASH, slug)))
 
     def ListFiles(
         self, request: pb.ListFilesRequest, context: grpc.ServicerContext

@@ -1,29 +1,59 @@
 """Jobs, their items and their events."""
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, tuple_, update
+from sqlalchemy import Connection, insert, select, text, tuple_, update
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.sql.elements import TextClause
 
 from control_plane.store.sql import prepared
-from mediaplane.protocol import gate
+from mediaplane.protocol import gate, history
+from mediaplane.protocol.clock import NOW_SQL
+from mediaplane.protocol.database import Topic, changed
 from mediaplane.protocol.machines import JOBS
-from mediaplane.protocol.tables import events, job_items, jobs
+from mediaplane.protocol.statements import records, sql_type
+from mediaplane.protocol.tables import job_items, jobs
 from mediaplane.protocol.values import EventType
 
 
 def add(conn: Connection, **columns: Any) -> RowMapping | None:
-    """Add a job with its first event; None when a unique index refuses it."""
+    """Add a job that is not announced yet; None when a unique index refuses it."""
     try:
         with conn.begin_nested():
-            row = conn.execute(insert(jobs).values(**columns).returning(jobs)).mappings().one()
+            return conn.execute(insert(jobs).values(**columns).returning(jobs)).mappings().one()
     except IntegrityError:
         return None
-    payload = {"kind": row["kind"], "library": row["library_id"]}
-    gate.append_event(conn, row["id"], EventType.JOB_ADDED, payload)
-    return row
+
+
+def add_many(conn: Connection, rows: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Add and announce jobs with the same columns; return their ids, in the order of the rows."""
+    if not rows:
+        return []
+    statement = _add_many(tuple(rows[0]), conn.dialect.name)
+    added = conn.execute(statement, {"added": json.dumps(list(map(dict, rows)))})
+    ids = sorted(row.id for row in added)
+    announce(conn, ids)
+    return ids
+
+
+def announce(conn: Connection, job_ids: Sequence[int]) -> None:
+    """Begin the history of new jobs and wake the workers."""
+    history.append(conn, EventType.JOB_ADDED, job_ids)
+    changed(conn, Topic.WORK)
+
+
+@lru_cache(maxsize=16)
+def _add_many(columns: tuple[str, ...], dialect: str) -> TextClause:
+    names, now = ", ".join(columns), NOW_SQL[dialect]
+    return text(
+        f"INSERT INTO jobs ({names}, created_at, updated_at) SELECT {names}, {now}, {now}"
+        f" FROM {records('added', {name: sql_type(jobs, name) for name in columns}, dialect)}"
+        " RETURNING id"
+    )
 
 
 def get(conn: Connection, job_id: int) -> RowMapping | None:
@@ -41,6 +71,14 @@ def by_request(conn: Connection, tenant_id: str, request_id: str) -> RowMapping 
     """Return the job that a request id created."""
     query = select(jobs).where(jobs.c.tenant_id == tenant_id, jobs.c.request_id == request_id)
     return conn.execute(query).mappings().first()
+
+
+def by_requests(
+    conn: Connection, tenant_id: str, request_ids: Sequence[str]
+) -> dict[str, RowMapping]:
+    """Return the jobs that these request ids created, each by its request id."""
+    query = select(jobs).where(jobs.c.tenant_id == tenant_id, jobs.c.request_id.in_(request_ids))
+    return {row["request_id"]: row for row in conn.execute(query).mappings()}
 
 
 def active_campaign(conn: Connection) -> RowMapping | None:
@@ -112,25 +150,39 @@ def items_page(conn: Connection, job_id: int, *, limit: int, after_id: int) -> l
     return list(conn.execute(query).mappings())
 
 
-def events_page(conn: Connection, job_id: int, *, limit: int, after_id: int) -> list[RowMapping]:
-    """Return the history of a job, oldest first."""
-    query = (
-        select(events)
-        .where(events.c.job_id == job_id, events.c.id > after_id)
-        .order_by(events.c.id)
-        .limit(limit)
-    )
-    return list(conn.execute(query).mappings())
-
-
 def count_by_status(conn: Connection) -> dict[str, int]:
     """Return how many jobs stand in each status."""
     rows = conn.execute(prepared(conn, "SELECT status, count(*) AS jobs FROM jobs GROUP BY status"))
     return {row.status: row.jobs for row in rows}
 
 
-def waiting_for_retry(conn: Connection) -> list[RowMapping]:
-    """Return the jobs to be tried again."""
+def without_retry_time(conn: Connection, limit: int) -> list[RowMapping]:
+    """Return jobs to be tried again of which nobody has said when."""
     # With the status written out: a partial index does not match a parameter.
-    query = prepared(conn, "SELECT * FROM jobs WHERE status = 'retryable' ORDER BY id")
-    return list(conn.execute(query.columns(*jobs.columns)).mappings())
+    query = prepared(
+        conn,
+        "SELECT id, attempts FROM jobs WHERE status = 'retryable' AND retry_after IS NULL"
+        " ORDER BY id LIMIT :limit",
+    )
+    return list(conn.execute(query, {"limit": limit}).mappings())
+
+
+def due_campaign(conn: Connection) -> int | None:
+    """Return the scan or hash that is next to be tried again."""
+    query = prepared(
+        conn,
+        "SELECT id FROM jobs WHERE status = 'retryable' AND retry_after <= {now}"
+        " AND kind IN ('scan', 'hash') ORDER BY retry_after, id LIMIT 1",
+    )
+    found: int | None = conn.execute(query).scalar()
+    return found
+
+
+def requeue_due(conn: Connection, limit: int) -> int:
+    """Put back jobs that are due, except scans and hashes; return how many."""
+    due = (
+        "id IN (SELECT d.id FROM jobs d WHERE d.status = 'retryable' AND d.retry_after <= {now}"
+        " AND d.kind NOT IN ('scan', 'hash') ORDER BY d.retry_after, d.id LIMIT :limit)"
+    )
+    where = due.replace("{now}", NOW_SQL[conn.dialect.name])
+    return len(gate.take_all(conn, JOBS, "requeue", where, {"limit": limit}))

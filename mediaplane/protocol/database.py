@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from mediaplane.errors import UnusableDatabase
@@ -211,6 +211,6 @@ def _raw(conn: Connection) -> sqlite3.Connection:
     return raw
 
 
-def explain(error: OperationalError) -> str:
+def explain(error: DBAPIError) -> str:
     """Return the first line of a database error, without the SQL and without parameters."""
     return str(error.orig).splitlines()[0] if error.orig else type(error).__name__

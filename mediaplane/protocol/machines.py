@@ -134,7 +134,8 @@ def _job_items() -> Machine:
         claim_order="job_id, id",
         steps=(
             _data("claim", sources=(s.PENDING,), target=s.RUNNING, lease=Lease.TAKE, path=claim,
-                  when="(SELECT j.status FROM jobs j WHERE j.id = job_items.job_id) = 'running'"),
+                  when="EXISTS (SELECT 1 FROM jobs j WHERE j.id = job_items.job_id"
+                       " AND j.status = 'running' AND j.cancel_requested_at IS NULL)"),
             _data("heartbeat", sources=run, target=None, lease=Lease.KEEP, path=heartbeat),
             _data("complete", sources=run, target=s.COMPLETED, lease=Lease.DROP, path=finish,
                   events=done, counts=completed),

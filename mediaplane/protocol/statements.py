@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import Table, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql.elements import TextClause
 
@@ -47,6 +47,20 @@ def held_rows(rows: Iterable[tuple[int, int, Mapping[str, Any]]]) -> str:
             for row_id, epoch, values in rows
         ]
     )
+
+
+def records(name: str, fields: Mapping[str, str], dialect: str) -> str:
+    """Return one JSON parameter as a table of the same name, with fields of these types."""
+    if dialect == "postgresql":
+        typed = ", ".join(f"{field} {field_type}" for field, field_type in fields.items())
+        return f"jsonb_to_recordset(CAST(:{name} AS JSONB)) AS {name} ({typed})"
+    read = ", ".join(f"json_extract(value, '$.{field}') AS {field}" for field in fields)
+    return f"(SELECT {read} FROM json_each(:{name})) AS {name}"
+
+
+def sql_type(table: Table, column: str) -> str:
+    """Return the type of a column as PostgreSQL calls it."""
+    return str(table.columns[column].type.compile(_POSTGRESQL))
 
 
 @lru_cache(maxsize=256)
@@ -118,15 +132,8 @@ def _in_order(machine: Machine, chosen: str, waiting: str = "") -> str:
 
 def _held(machine: Machine, columns: Sequence[str], dialect: str) -> str:
     fields = {"id": "BIGINT", "epoch": "BIGINT"}
-    fields |= {
-        f"new_{column}": machine.table.columns[column].type.compile(_POSTGRESQL)
-        for column in columns
-    }
-    if dialect == "postgresql":
-        typed = ", ".join(f"{name} {sql_type}" for name, sql_type in fields.items())
-        return f"jsonb_to_recordset(CAST(:held AS JSONB)) AS held ({typed})"
-    read = ", ".join(f"json_extract(value, '$.{name}') AS {name}" for name in fields)
-    return f"(SELECT {read} FROM json_each(:held)) AS held"
+    fields |= {f"new_{column}": sql_type(machine.table, column) for column in columns}
+    return records("held", fields, dialect)
 
 
 def _assignments(machine: Machine, step: Step, now: str) -> dict[str, str]:

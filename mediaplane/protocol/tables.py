@@ -39,6 +39,9 @@ from mediaplane.protocol.schema import (
     metadata as metadata,
 )
 
+# Runs of a job, the first included, before it has failed for good.
+DEFAULT_ATTEMPTS = 5
+
 ai_models = new_table(
     "ai_models",
     row_id(),
@@ -96,7 +99,7 @@ jobs = new_table(
     time_column("progress_at"),
     # How often the job was put back after a failed or lost run.
     Column("attempts", Integer, nullable=False, server_default="0"),
-    Column("max_attempts", Integer, nullable=False, server_default="5"),
+    Column("max_attempts", Integer, nullable=False, server_default=str(DEFAULT_ATTEMPTS)),
     time_column("retry_after"),
     time_column("cancel_requested_at"),
     Column("skip_reason", Text),

@@ -49,7 +49,7 @@ def test_every_possible_duplicate_has_one_name_with_a_hash_or_a_mark(
             library, is_hashed = row.pop("library"), row.pop("is_hashed")
             hashed = content(number) | {"needs_hash": False} if is_hashed else {}
             add_files(conn, library, [row | hashed])
-        admission.create(conn, JobKind.HASH, None)
+        admission.create(conn, admission.Wanted(JobKind.HASH, None))
         check_marks(conn)
         undone.rollback()
 

@@ -51,7 +51,8 @@ def test_a_lease_of_a_second_outlasts_three_seconds_of_work(
     assert beaten
     assert (job["lease_epoch"], job["attempts"]) == (1, 0)
     assert job["finished_at"] - job["started_at"] >= WORK_SECONDS * 1000
-    assert desk.history(job_id) == ["job_added", "job_started", "job_done"]
+    told = [event for event in desk.history(job_id) if event != "job_progress"]
+    assert told == ["job_added", "job_started", "job_done"]
 
 
 def test_progress_is_written_and_never_goes_back(

@@ -156,7 +156,7 @@ def test_finished_shards_are_not_done_again(
 
     def hash_two(task: HashTask, ctx: Context) -> HashResult:
         if len(done) == 2:
-            first.leases.stopping.set()
+            first.leases.interrupted.set()
         result = hash_files(task, ctx)
         done.append(result)
         return result

@@ -20,6 +20,7 @@ from mediaplane import __version__
 from mediaplane.protocol import gate
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.machines import JOB_ITEMS, JOBS
+from mediaplane.protocol.values import JobKind
 from mediaplane.v1 import data_plane_service_pb2 as pb
 from mediaplane.v1.worker_service_pb2 import Worker
 from tests.support import worker
@@ -75,8 +76,9 @@ def test_a_worker_shows_the_work_in_hand_longest_running_first(
     with ExitStack() as stack:
         jobs = [worker.claim(database.data) for _ in range(8)]
         for job in jobs:
-            stack.enter_context(plane.leases.hold(JOBS, job))
-        held = stack.enter_context(plane.leases.hold(JOB_ITEMS, claimed_item(database.data)))
+            stack.enter_context(plane.leases.hold(JOBS, JobKind(job["kind"]), [job]))
+        shard = [claimed_item(database.data)]
+        (held,) = stack.enter_context(plane.leases.hold(JOB_ITEMS, JobKind.HASH, shard))
         told = status(plane)
     assert told.state == Worker.STATE_PROCESSING
     *whole, part = told.running

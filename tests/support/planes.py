@@ -78,7 +78,7 @@ class Desk:
 
     def create(self, kind: JobKind, **options: Any) -> int:
         with self.database.write() as conn:
-            return int(admission.create(conn, kind, LIBRARY, **options)["id"])
+            return int(admission.create(conn, admission.Wanted(kind, LIBRARY, **options))["id"])
 
     def cancel(self, job_id: int) -> None:
         with self.database.write() as conn:

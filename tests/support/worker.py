@@ -18,7 +18,7 @@ WORKER = "worker-1"
 
 def claim(data: Database, lease_seconds: float = 60) -> RowMapping:
     """Become the owner of the best job."""
-    with data.write(JOBS.step("claim").path, write_paths.APPEND_EVENT) as conn:
+    with data.write(*write_paths.paths_of(JOBS, "claim")) as conn:
         (row,) = gate.claim(conn, JOBS, "claim", WORKER, lease_seconds, 1)
     return row
 
@@ -26,7 +26,7 @@ def claim(data: Database, lease_seconds: float = 60) -> RowMapping:
 def finish(data: Database, job: RowMapping, step: str = "complete", **values: Any) -> bool:
     """End a claimed job with a step of its owner."""
     lessee = Lessee(job["id"], WORKER, job["lease_epoch"])
-    with data.write(JOBS.step(step).path, write_paths.APPEND_EVENT) as conn:
+    with data.write(*write_paths.paths_of(JOBS, step)) as conn:
         return gate.take(conn, JOBS, step, job["id"], lessee, **values)
 
 
