@@ -20,6 +20,11 @@ class ControlSettings:
     absorb_seconds: float = setting(
         0.05, "Seconds between two looks for reports of a running scan.", minimum=0.01
     )
+    retention_days: float = setting(
+        30.0,
+        "Days for which jobs that have ended and their events are kept; 0 is for ever.",
+        minimum=0,
+    )
     retry_base_seconds: float = setting(1.0, "Seconds before the first retry.", minimum=0)
     retry_max_seconds: float = setting(30.0, "Most seconds before any retry.", minimum=0)
     retry_jitter: float = setting(0.2, "Share by which a delay varies at random.", minimum=0)

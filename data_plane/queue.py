@@ -116,7 +116,12 @@ class Queue:
             paths += paths_of(JOBS, "heartbeat")
         if choice is not None:
             paths += paths_of(choice.machine, "claim")
+        groups = _by_step(outcomes)
         with self._database.write(*paths) as conn:
+            if len(groups) + bool(counted) > 1:
+                for machine in (JOBS, JOB_ITEMS):
+                    mine = [one.held for one in outcomes if one.held.machine is machine]
+                    gate.lock_rows(conn, machine, [held.lessee.row_id for held in mine])
             if counted:
                 leases = {one.held.lessee.row_id: one.held.lessee.epoch for one in counted}
                 figures = {
@@ -125,7 +130,7 @@ class Queue:
                 }
                 gate.heartbeat(conn, JOBS, self._leases.worker_id, leases, self._lease_seconds,
                                figures)  # fmt: skip
-            for group in _by_step(outcomes):
+            for group in groups:
                 self._end(conn, group)
             return self._claim(conn, choice) if choice is not None else []
 

@@ -96,6 +96,13 @@ def finish(
     return {row["id"] for row in _take_held(conn, machine, step_name, ended, 0)}
 
 
+def lock_rows(conn: Connection, machine: Machine, row_ids: Iterable[int]) -> None:
+    """Lock rows by id, before several statements of a transaction touch them in another order."""
+    if conn.dialect.name == "postgresql":
+        statement = statements.lock(machine)
+        conn.execute(statement, {"ids": statements.id_list(row_ids, "postgresql")})
+
+
 def heartbeat(
     conn: Connection,
     machine: Machine,

@@ -124,6 +124,13 @@ def claim(machine: Machine, step: Step, dialect: str, where: str) -> TextClause:
     return _typed(machine, step, f"UPDATE {machine.name} SET {_set_clause(written)} WHERE {chosen}")
 
 
+@lru_cache(maxsize=16)
+def lock(machine: Machine) -> TextClause:
+    """Return the query that locks rows by id."""
+    chosen = among("id", "ids", "postgresql")
+    return text(f"SELECT id FROM {machine.name} WHERE {chosen} ORDER BY id FOR NO KEY UPDATE")
+
+
 def _in_order(machine: Machine, chosen: str, waiting: str = "") -> str:
     """Return the condition that locks the chosen rows by id: two in any order could deadlock."""
     rows = f"SELECT id FROM {machine.name} WHERE {chosen} ORDER BY id FOR NO KEY UPDATE {waiting}"

@@ -1,0 +1,45 @@
+"""Takes the history of ended jobs out of the database."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from control_plane.store.sql import prepared
+from mediaplane.protocol.machines import JOBS
+from mediaplane.protocol.statements import among, id_list
+
+_FINAL = ", ".join(f"'{status}'" for status in JOBS.final)
+
+
+def ended_jobs(conn: Connection, age_ms: int, limit: int) -> list[int]:
+    """Return the oldest jobs that ended longer ago than this."""
+    # By creation, for which there is an index: a job that old which has not ended is rare.
+    # The latest scan of a library belongs to the library, whatever its age.
+    query = prepared(
+        conn,
+        f"SELECT id FROM jobs WHERE created_at < {{now}} - :age AND status IN ({_FINAL})"
+        " AND finished_at < {now} - :age"
+        " AND NOT EXISTS (SELECT 1 FROM scan_sessions s WHERE s.job_id = jobs.id"
+        "  AND NOT EXISTS (SELECT 1 FROM scan_sessions later WHERE later.library_id = s.library_id"
+        "   AND later.id > s.id))"
+        " ORDER BY created_at, id LIMIT :limit",
+    )
+    return list(conn.scalars(query, {"age": age_ms, "limit": limit}))
+
+
+def delete_jobs(conn: Connection, ids: Sequence[int]) -> None:
+    """Delete jobs and all that refers to them."""
+    dialect = conn.dialect.name
+    bound = {"ids": id_list(ids, dialect)}
+    of_jobs = among("job_id", "ids", dialect)
+    sessions = f"session_id IN (SELECT id FROM scan_sessions WHERE {of_jobs})"
+    for statement in (
+        f"DELETE FROM scan_entries WHERE {sessions}",
+        f"DELETE FROM scan_errors WHERE {sessions}",
+        f"DELETE FROM scan_sessions WHERE {of_jobs}",
+        f"DELETE FROM events WHERE {of_jobs}",
+        f"DELETE FROM job_items WHERE {of_jobs}",
+        f"UPDATE jobs SET retry_of = NULL WHERE {among('retry_of', 'ids', dialect)}",
+        f"DELETE FROM jobs WHERE {among('id', 'ids', dialect)}",
+    ):
+        conn.execute(prepared(conn, statement), bound)
