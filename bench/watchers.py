@@ -44,13 +44,13 @@ START_SECONDS = 30.0
 def measure(fresh: Fresh, history: int, verdicts: Verdicts) -> None:
     """Watch a control plane that has nothing else to do."""
     with fresh() as url, _control_plane(url) as (address, process_id):
-        own = asyncio.run(_watch(address, jobs=WATCHERS))
-        shared = asyncio.run(_watch(address, jobs=1))
+        own = asyncio.run(_watch(address, WATCHERS, TRANSITIONS))
+        shared = asyncio.run(_watch(address, 1, 1))
         # The same work before and after, so that nothing but the history differs.
-        asyncio.run(_watch(address, jobs=WATCHERS))
+        asyncio.run(_watch(address, WATCHERS, 1))
         before = _resident_mb(process_id)
         _add_history(url, history)
-        asyncio.run(_watch(address, jobs=WATCHERS))
+        asyncio.run(_watch(address, WATCHERS, 1))
         after = _resident_mb(process_id)
     row("one of them, its own job", own, "ms")
     row("all of them, the same job", shared, "ms")
@@ -60,11 +60,11 @@ def measure(fresh: Fresh, history: int, verdicts: Verdicts) -> None:
     verdicts.at_most("memory of the control plane, times before", after / before, 1.1)
 
 
-async def _watch(address: str, *, jobs: int) -> list[float]:
+async def _watch(address: str, jobs: int, transitions: int) -> list[float]:
     """Return the milliseconds from the answer to a cancellation to its arrival at watchers."""
     async with AsyncExitStack() as stack:
         stubs = [await _stub(stack, address) for _ in range(CHANNELS)]
-        names = [await _new_job(stubs[0]) for _ in range(jobs)]
+        names = await _new_jobs(stubs[0], jobs)
         watching: list[str] = []
         arrivals: dict[str, list[asyncio.Task[int]]] = {name: [] for name in names}
         for number in range(WATCHERS):
@@ -74,7 +74,7 @@ async def _watch(address: str, *, jobs: int) -> list[float]:
         while len(watching) < WATCHERS:
             await asyncio.sleep(0.05)
         delays: list[float] = []
-        for name in random.sample(names, min(TRANSITIONS, len(names))):
+        for name in random.sample(names, transitions):
             await asyncio.sleep(PAUSE_SECONDS)
             await stubs[0].CancelJob(pb.CancelJobRequest(name=name))
             answered_at = time.time_ns()
@@ -93,10 +93,10 @@ async def _stub(stack: AsyncExitStack, address: str) -> Stub:
     return JobServiceStub(channel)
 
 
-async def _new_job(stub: Stub) -> str:
-    job = await stub.CreateJob(pb.CreateJobRequest(job=pb.Job(kind=pb.JOB_KIND_PROBE)))
-    name: str = job.name
-    return name
+async def _new_jobs(stub: Stub, count: int) -> list[str]:
+    wanted = pb.CreateJobRequest(job=pb.Job(kind=pb.JOB_KIND_PROBE))
+    created = await stub.BatchCreateJobs(pb.BatchCreateJobsRequest(requests=[wanted] * count))
+    return [job.name for job in created.jobs]
 
 
 async def _arrival(stub: Stub, name: str, watching: list[str]) -> int:
