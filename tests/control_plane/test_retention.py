@@ -1,8 +1,9 @@
 """Old history is forgotten in small bites, and nothing that is still needed with it."""
 
-from sqlalchemy import event, text
+from sqlalchemy import event, insert, text
 
 from control_plane.policy import retention
+from mediaplane.protocol.tables import scan_errors
 from mediaplane.protocol.values import JobStatus
 from tests.support.databases import Databases
 from tests.support.rows import Rows
@@ -55,7 +56,7 @@ def test_what_belongs_to_a_forgotten_job_goes_with_it(database: Databases) -> No
             rows.add("events", job_id=job)
             rows.add("job_items", job_id=job)
             rows.add("scan_entries", session_id=session)
-            rows.add("scan_errors", session_id=session)
+            conn.execute(insert(scan_errors).values(session_id=session, rel_path=b"x"))
     forget_all(database)
     assert kept(database, "jobs") & {old, again} == {again}
     assert kept(database, "jobs", "retry_of") == {None}
