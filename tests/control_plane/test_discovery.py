@@ -1,11 +1,11 @@
 """What a scan's report does to the files that are known."""
 
 import pytest
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert, select, update
 
 from control_plane.policy import discovery, recovery
 from control_plane.policy.backoff import Backoff
-from mediaplane.protocol.tables import scan_errors, scan_sessions
+from mediaplane.protocol.tables import jobs, scan_errors, scan_sessions
 from tests.support import worker
 from tests.support.databases import Databases
 from tests.support.files import add_files, add_library, content, digest
@@ -20,7 +20,7 @@ from tests.support.reports import (
     seen,
     start_scan,
 )
-from tests.support.rows import Rows
+from tests.support.rows import LONG_AGO, Rows
 
 
 def hash_of(database: Databases, path: bytes) -> tuple[str | None, bytes | None]:
@@ -120,8 +120,8 @@ def test_the_scan_status_follows_a_scan_through_its_life(database: Databases) ->
     known_library(database)
     seen_statuses = []
 
-    def settled() -> None:
-        recovery.recover(database.control, Backoff(base_seconds=0))
+    def settled(delay_seconds: float = 0) -> None:
+        recovery.recover(database.control, Backoff(delay_seconds, delay_seconds))
         seen_statuses.append(library_of(database)["scan_status"])
 
     with database.control.write() as conn:
@@ -130,7 +130,9 @@ def test_the_scan_status_follows_a_scan_through_its_life(database: Databases) ->
     job = worker.claim(database.data)
     settled()
     assert worker.finish(database.data, job, "retry")
-    settled()  # it waits, and nobody knows for how long
+    settled(3600)  # it waits
+    with database.control.write() as conn:
+        conn.execute(update(jobs).values(retry_after=LONG_AGO))
     settled()  # its time has come
     worker.finish(database.data, worker.claim(database.data), "complete")
     settled()

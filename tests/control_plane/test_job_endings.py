@@ -29,7 +29,8 @@ def test_a_running_job_is_asked_to_stop_and_ends_when_its_worker_has(
     assert not asked.HasField("end_time")
     assert worker.finish(data, held, "cancel")
     assert state(control.client.job(name)) == "cancelled"
-    assert control.events(name) == ["JOB_ADDED", "JOB_STARTED", "JOB_CANCELLED", "JOB_DONE"]
+    told = ["JOB_ADDED", "JOB_STARTED", "LOG", "JOB_CANCELLED", "JOB_DONE"]
+    assert control.events(name) == told
 
 
 def test_cancelling_twice_changes_nothing(control: ControlPlane) -> None:

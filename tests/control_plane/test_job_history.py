@@ -100,13 +100,15 @@ def test_events_tell_the_story_of_a_job_in_order_and_its_end_comes_last(
         "JOB_ADDED",
         "JOB_STARTED",
         "JOB_ERROR",
+        "LOG",
         "JOB_STARTED",
         "JOB_DONE",
     ]
-    added, started, failed, _, done = (dict(event.payload) for event in events)
-    assert added == {"kind": "scan", "library": "photos"}
-    assert started == {"kind": "scan", "library": "photos", "worker": worker.WORKER}
+    added, started, failed, put_back, _, done = (dict(event.payload) for event in events)
+    assert added == {"kind": "scan", "library": "photos", "accept_new_root": False}
+    assert started == added | {"worker": worker.WORKER}
     assert failed == {"error_code": "disk", "error_message": "The disk is slow."}
+    assert put_back == {"level": "info", "message": "Waits for a worker again, on request."}
     assert done["status"] == "completed"
     assert [event.id for event in events] == sorted({event.id for event in events})
     assert [event.name for event in events] == [f"{name}/events/{event.id}" for event in events]

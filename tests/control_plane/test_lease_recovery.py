@@ -23,9 +23,10 @@ from mediaplane.protocol.tables import events, worker_status
 from mediaplane.protocol.values import Plane, WorkerState
 from tests.support.databases import Databases
 from tests.support.rows import FAR_AHEAD, LONG_AGO, Rows
-from tests.support.steps import EXPIRED, favourable
+from tests.support.steps import EXPIRED, favourable, history_of
 
 STEADY = Backoff(jitter=0)
+PATIENT = Backoff(base_seconds=3600, max_seconds=3600)
 REAPS = [
     (machine, step)
     for machine in MACHINES
@@ -61,14 +62,13 @@ def test_the_history_says_why_the_job_was_taken_away(database: Databases) -> Non
     with database.control.write() as conn:
         job = Rows(conn).add("jobs", status="running", **EXPIRED)
     for _ in range(2):
-        recovery.recover(database.control, Backoff(base_seconds=3600, max_seconds=3600))
+        recovery.recover(database.control, PATIENT)
     with database.control.read() as conn:
-        found = conn.execute(select(events).where(events.c.job_id == job)).mappings().one()
-    assert found["type"] == "job_error"
-    assert found["payload"] == {
-        "error_code": LEASE_EXPIRED,
-        "error_message": LEASE_EXPIRED_MESSAGE,
-    }
+        told = history_of(conn, job)
+    assert told == [
+        ("job_error", {"error_code": LEASE_EXPIRED, "error_message": LEASE_EXPIRED_MESSAGE}),
+        ("log", {"level": "info", "message": "Tried again after a while."}),
+    ]
 
 
 def test_control_planes_that_recover_at_once_do_nothing_twice(database: Databases) -> None:
@@ -84,18 +84,20 @@ def test_control_planes_that_recover_at_once_do_nothing_twice(database: Database
 
     def recover(plane: Database) -> None:
         start.wait(timeout=20)
-        recovery.recover(plane, STEADY)
+        recovery.recover(plane, PATIENT)
 
     with ThreadPoolExecutor(len(planes)) as pool:
         list(pool.map(recover, planes))
     for plane in planes:
         plane.close()
+    recovery.recover(database.control, PATIENT)  # what each left to another that was just there
     with database.control.read() as conn:
         rows = Rows(conn)
-        found = conn.execute(select(events.c.job_id, events.c.type).order_by(events.c.job_id))
-        assert [tuple(row) for row in found] == [
-            *((job, "job_error") for job in lost),
+        told = select(events.c.job_id, events.c.type).order_by(events.c.job_id, events.c.id)
+        assert [tuple(row) for row in conn.execute(told)] == [
+            *((job, event) for job in lost for event in ("job_error", "log")),
             *((job, "job_done") for job in spent),
+            *((job, "log") for job in waiting),
         ]
         returned = [rows.get("jobs", job) for job in waiting]
         assert [(row["status"], row["attempts"]) for row in returned] == [("pending", 1)] * 10

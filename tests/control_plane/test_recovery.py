@@ -55,7 +55,7 @@ def test_an_expired_lease_is_taken_away_and_the_job_waits_for_its_delay(
         None,
     )
     with database.control.read() as conn:
-        assert history(conn, job) == ["job_error"]
+        assert history(conn, job) == ["job_error", "log"]
 
 
 def test_a_lease_without_an_end_is_an_expired_one(database: Databases) -> None:
@@ -158,7 +158,7 @@ def test_items_of_a_lost_worker_return_and_those_of_a_cancelled_job_end(
     database: Databases,
 ) -> None:
     running = add(database, "jobs", **HELD)
-    cancelled = add(database, "jobs", status="cancelled")
+    cancelled = add(database, "jobs", cancel_requested_at=LONG_AGO)
     lost = add(database, "job_items", job_id=running, **EXPIRED)
     held = add(database, "job_items", job_id=running, **HELD)
     done = add(database, "job_items", job_id=cancelled, status="completed")
@@ -230,9 +230,10 @@ def test_a_worker_that_comes_back_is_not_offline_any_more(database: Databases) -
 
 
 def test_items_of_a_failed_job_do_not_wait_for_ever(database: Databases) -> None:
-    failed = add(database, "jobs", status="failed")
+    failed = add(database, "jobs", status="retryable", attempts=5)
     waiting = add(database, "job_items", job_id=failed)
     recover(database)
+    assert get(database, "jobs", failed)["status"] == "failed"
     assert get(database, "job_items", waiting)["status"] == "cancelled"
 
 
