@@ -1,0 +1,99 @@
+"""One installation under fire: a database, a state directory, the processes, and what was asked."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import func, select
+
+from control_plane.policy import admission
+from control_plane.policy.admission import Wanted
+from mediaplane.protocol.kinds import ProbePayload
+from mediaplane.protocol.tables import job_items, jobs
+from mediaplane.protocol.values import JobKind
+from tests.faults import invariants
+from tests.faults.zygote import Zygote
+from tests.support.databases import Databases
+from tests.support.waiting import eventually
+
+# More than any job can need, so that a job that fails has been lost.
+MAX_ATTEMPTS = 100_000
+
+
+class Site:
+    """Knows every job that was acknowledged and how it must end."""
+
+    def __init__(self, database: Databases, zygote: Zygote, directory: Path) -> None:
+        self.database = database
+        self.zygote = zygote
+        self.state = directory / "state"
+        # Beside the state directory, so that what happens to that does not happen to them.
+        self.account = directory / "account"
+        self.log = directory / "state.log"
+        self.expected: dict[int, str] = {}
+
+    def start_worker(self, **settings: Any) -> int:
+        """Start a worker process and return its id."""
+        return self.zygote.start("work", **self._places(), account=str(self.account), **settings)
+
+    def start_control(self, **settings: Any) -> int:
+        """Start a process with the loops of a control plane and return its id."""
+        return self.zygote.start("recover", **self._places(), **settings)
+
+    def admit(self, count: int, **probe: Any) -> list[int]:
+        """Ask for probes that must be completed."""
+        wanted = [
+            Wanted(JobKind.PROBE, max_attempts=MAX_ATTEMPTS, probe=ProbePayload(**probe))
+            for _ in range(count)
+        ]
+        with self.database.control.write() as conn:
+            added = [int(row["id"]) for row in admission.create_many(conn, wanted)]
+        self.expected |= dict.fromkeys(added, "completed")
+        return added
+
+    def admit_cut(self, items: int, **probe: Any) -> int:
+        """Ask for a probe that is cut into items."""
+        wanted = Wanted(JobKind.PROBE, max_attempts=MAX_ATTEMPTS, probe=ProbePayload(**probe),
+                        probe_items=items)  # fmt: skip
+        with self.database.control.write() as conn:
+            job_id = int(admission.create(conn, wanted)["id"])
+        self.expected[job_id] = "completed"
+        return job_id
+
+    def count(self, *statuses: str) -> int:
+        """Return how many jobs stand in one of these statuses."""
+        with self.database.control.read() as conn:
+            query = select(func.count()).select_from(jobs).where(jobs.c.status.in_(statuses))
+            return int(conn.execute(query).scalar_one())
+
+    def repetitions(self) -> int:
+        """Return how often a job or an item was claimed again."""
+        with self.database.control.read() as conn:
+            return sum(
+                int(epoch) - 1
+                for table in (jobs, job_items)
+                for epoch in conn.scalars(
+                    select(table.c.lease_epoch).where(table.c.lease_epoch > 1)
+                )
+            )
+
+    def wait_until_done(self, seconds: float = 60) -> None:
+        """Wait until every job has ended."""
+        eventually(lambda: not self.count("pending", "running", "retryable"), seconds)
+
+    def check(self, processes: Sequence[int] = (), *, clock: bool = True) -> None:
+        """Stop the processes; nothing may be lost, done twice, forged or left lying about."""
+        for pid in processes:
+            self.zygote.end(pid)
+        invariants.check(self.database, self.expected, self.account, clock=clock)
+        self.check_scratch()
+
+    def check_scratch(self) -> None:
+        """Fail unless one more worker clears up what those before it have left."""
+        self.zygote.end(self.start_worker())
+        scratch = self.state / "scratch"
+        assert scratch.is_dir()
+        assert list(scratch.rglob("*")) == []
+
+    def _places(self) -> dict[str, str]:
+        return {"url": self.database.url, "state": str(self.state)}

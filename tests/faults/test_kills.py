@@ -1,0 +1,138 @@
+"""Workers are killed and stopped at random, again and again, and the work gets done once."""
+
+import os
+import signal
+import subprocess
+import time
+from random import Random
+
+from sqlalchemy import select
+
+from mediaplane.planes import command_line
+from mediaplane.protocol.tables import jobs, worker_status
+from tests.faults import invariants
+from tests.faults.roles import WORKER
+from tests.faults.site import Site
+from tests.support.waiting import eventually
+
+CREW = 3
+LEASE_SECONDS: float = WORKER["lease_seconds"]
+STOP_SECONDS = LEASE_SECONDS * 1.4
+# One of so many blows stops a worker for longer than its lease, one kills the control plane.
+STOP_SHARE = 0.15
+CONTROL_SHARE = 0.1
+
+
+class Storm:
+    """Keeps a crew of workers and a control plane running, and strikes at them."""
+
+    def __init__(self, site: Site, chance: Random) -> None:
+        self.site = site
+        self.chance = chance
+        self.crew = [site.start_worker() for _ in range(CREW)]
+        self.control = site.start_control()
+        self.stopped: dict[int, float] = {}  # process → when it was stopped
+        self.kills = self.control_kills = self.long_stops = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kills} workers killed, {self.control_kills} control planes killed,"
+            f" {self.long_stops} workers stopped beyond their lease"
+        )
+
+    def strike(self) -> None:
+        """Do harm to one process, and replace it if it is gone."""
+        self.wake(STOP_SECONDS)
+        kind = self.chance.random()
+        victims = [pid for pid in self.crew if pid not in self.stopped]
+        if kind < CONTROL_SHARE:
+            self.control_kills += self.site.zygote.kill(self.control)
+            self.control = self.site.start_control()
+        elif kind < CONTROL_SHARE + STOP_SHARE and len(victims) > 1:
+            victim = self.chance.choice(victims)
+            os.kill(victim, signal.SIGSTOP)
+            self.stopped[victim] = time.monotonic()
+        elif victims:
+            victim = self.chance.choice(victims)
+            self.kills += self.site.zygote.kill(victim)
+            self.crew[self.crew.index(victim)] = self.site.start_worker()
+
+    def wake(self, after_seconds: float) -> None:
+        """Let those go on that have been stopped for this long."""
+        for pid, stopped_at in list(self.stopped.items()):
+            seconds = time.monotonic() - stopped_at
+            if seconds >= after_seconds:
+                self.long_stops += seconds > LEASE_SECONDS
+                os.kill(pid, signal.SIGCONT)
+                del self.stopped[pid]
+
+    def feed(self) -> None:
+        """Have some more work waiting than the crew can do before the next blow."""
+        if self.site.count("pending") < 4 * CREW:
+            self.site.admit(4, seconds=self.chance.uniform(0.02, 0.15), scratch_bytes=100_000)
+            self.site.admit(4)
+            self.site.admit_cut(4, seconds=0.01, scratch_bytes=1000)
+
+
+def test_work_is_done_once_whoever_is_killed_or_stopped(
+    site: Site, chance: Random, kills: int
+) -> None:
+    storm = Storm(site, chance)
+    while storm.kills < kills:
+        storm.feed()
+        time.sleep(chance.uniform(0.0, 0.2))  # any moment is a good one
+        storm.strike()
+    while storm.stopped:
+        time.sleep(0.05)
+        storm.wake(STOP_SECONDS)
+    site.wait_until_done(120)
+    site.check([*storm.crew, storm.control])
+    print(f"{storm}, {len(site.expected)} jobs, {site.repetitions()} claims again")  # noqa: T201
+    assert storm.control_kills >= kills // 25
+    assert storm.long_stops >= kills // 25
+    # A good part of the blows hit a worker that had work in hand.
+    assert site.repetitions() >= kills // 5
+
+
+def test_a_data_plane_that_is_killed_with_work_in_hand_loses_none_of_it(site: Site) -> None:
+    site.admit(8, seconds=0.4, scratch_bytes=100_000)
+    control = site.start_control()
+    for number in range(3):
+        plane = start_data_plane(site, number)
+        eventually(lambda: has_work(site, plane.pid), 30)  # noqa: B023 - called at once
+        plane.kill()
+        assert plane.wait() == -signal.SIGKILL
+    last = start_data_plane(site, 3)
+    site.wait_until_done()
+    last.terminate()
+    assert last.wait() == 0
+    assert site.repetitions() >= 3
+    site.zygote.end(control)
+    invariants.check(site.database, site.expected, None)
+    site.check_scratch()
+
+
+def start_data_plane(site: Site, number: int) -> subprocess.Popen[bytes]:
+    settings = {f"MEDIAPLANE_{name.upper()}": str(value) for name, value in WORKER.items()}
+    places = {
+        "MEDIAPLANE_STATE": str(site.state),
+        "MEDIAPLANE_DATABASE_URL": site.database.url,
+        "MEDIAPLANE_DATA_ADDRESS": f"unix-abstract:{site.state}-{number}",
+    }
+    site.state.mkdir(exist_ok=True)
+    with site.log.open("ab") as log:
+        return subprocess.Popen(
+            command_line("data_plane"),
+            env=os.environ | settings | places,
+            stdin=subprocess.DEVNULL,
+            stderr=log,
+        )
+
+
+def has_work(site: Site, pid: int) -> bool:
+    """Tell whether a process holds the lease of a job."""
+    with site.database.control.read() as conn:
+        known = conn.execute(select(worker_status.c.worker_id, worker_status.c.stats))
+        mine = [row.worker_id for row in known if row.stats["pid"] == pid]
+        held = select(jobs.c.id).where(jobs.c.status == "running", jobs.c.worker_id.in_(mine))
+        return conn.execute(held).first() is not None
