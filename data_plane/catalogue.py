@@ -165,7 +165,7 @@ def hash_task(database: Database, item: RowMapping) -> HashTask:
 def probe_task(_database: Database, row: RowMapping) -> ProbeTask:
     """Read what a probe, or an item of one, is to do."""
     payload = kinds.decode(JobKind.PROBE, row["payload"])
-    return ProbeTask(payload.seconds, payload.scratch_bytes)
+    return ProbeTask(payload.seconds, payload.scratch_bytes, row["total_items"] or 0)
 
 
 def record_hashes(conn: Connection, result: HashResult) -> None:

@@ -196,6 +196,7 @@ class ProbeTask:
 
     seconds: float
     scratch_bytes: int
+    items: int  # what it counts as when it is done
 
 
 @dataclass(frozen=True)

@@ -142,6 +142,12 @@ class Client:
         )
         return pages(self.job_service.ListJobs, request, "jobs", limit)
 
+    def create_probe(self, seconds: float, items: int = 0) -> jobs_v1.Job:
+        """Admit a job that does nothing of use, for a while."""
+        job = jobs_v1.Job(kind="JOB_KIND_PROBE", probe=jobs_v1.Probe(items=items))
+        job.probe.duration.FromNanoseconds(round(seconds * 1e9))
+        return self.job_service.CreateJob(jobs_v1.CreateJobRequest(job=job))
+
     def job(self, job: str) -> jobs_v1.Job:
         return self.job_service.GetJob(jobs_v1.GetJobRequest(name=resource("jobs", job)))
 

@@ -10,8 +10,9 @@ from sqlalchemy.engine import RowMapping
 from control_plane.services.names import group_key
 from mediaplane.errors import InvalidArgument
 from mediaplane.paths import display
+from mediaplane.protocol import kinds
 from mediaplane.protocol.machines import JOBS
-from mediaplane.protocol.values import JobStatus
+from mediaplane.protocol.values import JobKind, JobStatus
 from mediaplane.v1 import asset_service_pb2 as asset_pb
 from mediaplane.v1 import duplicate_service_pb2 as duplicate_pb
 from mediaplane.v1 import job_service_pb2 as job_pb
@@ -78,7 +79,19 @@ def job(row: RowMapping) -> job_pb.Job:
         end_time=time(row["finished_at"]) if row["status"] in JOBS.final else None,
         update_time=time(row["updated_at"]),
         retry_time=time(row["retry_after"]) if row["status"] == JobStatus.RETRYABLE else None,
+        completed_items=row["completed_items"],
+        failed_items=row["failed_items"],
+        skipped_items=row["skipped_items"],
+        cancelled_items=row["cancelled_items"],
+        probe=_probe(row) if row["kind"] == JobKind.PROBE else None,
     )
+
+
+def _probe(row: RowMapping) -> job_pb.Probe:
+    task = kinds.decode(JobKind.PROBE, row["payload"])
+    probe = job_pb.Probe(items=row["total_items"] or 0, scratch_bytes=task.scratch_bytes)
+    probe.duration.FromNanoseconds(round(task.seconds * 1e9))
+    return probe
 
 
 def job_item(row: RowMapping) -> job_pb.JobItem:

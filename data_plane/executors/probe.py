@@ -1,20 +1,25 @@
 """Exercises the way of a job: takes its time, writes a scratch file, and leaves nothing behind."""
 
-from data_plane.executor import Context, ProbeTask
+from typing import BinaryIO
+
+from data_plane.executor import Context, Control, ProbeTask
 
 _BLOCK = bytes(1 << 20)
 
 
 def probe(task: ProbeTask, ctx: Context) -> None:
     """Take as long and as much space as asked."""
-    if not task.scratch_bytes:
+    if task.scratch_bytes:
+        with ctx.scratch_file() as file:
+            _fill(file, task.scratch_bytes, ctx.control)
+            ctx.control.wait(task.seconds)
+    else:
         ctx.control.wait(task.seconds)
-        return
-    with ctx.scratch_file() as file:
-        written = 0
-        while written < task.scratch_bytes:
-            ctx.control.check()
-            written += file.write(_BLOCK[: task.scratch_bytes - written])
-            ctx.control.bytes = written
-        file.flush()
-        ctx.control.wait(task.seconds)
+    ctx.control.items = task.items
+
+
+def _fill(file: BinaryIO, size_bytes: int, control: Control) -> None:
+    while control.bytes < size_bytes:
+        control.check()
+        control.bytes += file.write(_BLOCK[: size_bytes - control.bytes])
+    file.flush()

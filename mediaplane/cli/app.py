@@ -12,6 +12,7 @@ from mediaplane.cli import (
     job,
     library,
     planes,
+    probe,
     scan,
     up,
     worker,
@@ -66,6 +67,7 @@ scan.add_to(app)
 app.add_typer(file.app)
 app.add_typer(asset.app)
 app.add_typer(duplicates.app)
+probe.add_to(job.app)
 app.add_typer(job.app)
 app.add_typer(worker.app)
 app.add_typer(db.app)

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PATHS = {"rel_path": "path", "root_path": "root_path"}
-_TIMESTAMP = "google.protobuf.Timestamp"
-_STRUCT = "google.protobuf.Struct"
 # Values of FieldDescriptor, which are part of the protocol buffers' contract.
 _TYPE_MESSAGE = 11
 _TYPE_BYTES = 12
@@ -91,13 +89,19 @@ def _value(field: Any, value: Any) -> Any:
         return _short(field.enum_type, value)
     if field.type == _TYPE_BYTES:
         return value.hex()
-    if field.type != _TYPE_MESSAGE:
-        return value
-    if field.message_type.full_name == _TIMESTAMP:
-        return time_text(value.seconds, value.nanos)
-    if field.message_type.full_name == _STRUCT:
-        return {key: _plain(value[key]) for key in value}
-    return document(value)
+    return _message(value) if field.type == _TYPE_MESSAGE else value
+
+
+def _message(value: Any) -> Any:
+    match value.DESCRIPTOR.full_name:
+        case "google.protobuf.Timestamp":
+            return time_text(value.seconds, value.nanos)
+        case "google.protobuf.Duration":
+            return value.ToJsonString()
+        case "google.protobuf.Struct":
+            return {key: _plain(value[key]) for key in value}
+        case _:
+            return document(value)
 
 
 def _plain(value: Any) -> Any:

@@ -16,6 +16,7 @@ _ACTIVITIES = {
     "hash": "Hashing",
     "delete": "Deleting",
     "thumbnail": "Making thumbnails",
+    "probe": "Probing",
 }
 
 

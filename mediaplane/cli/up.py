@@ -74,7 +74,6 @@ def up(
 
 def _serve(session: Session, client: "Client") -> None:
     from mediaplane.client import CommandFailed  # noqa: PLC0415 - imports gRPC
-    from mediaplane.planes import is_serving  # noqa: PLC0415
 
     # In full: the other terminal may be in another directory.
     state = f" --state {shlex.quote(str(session.locations.state))}" if session.state else ""
@@ -86,8 +85,19 @@ def _serve(session: Session, client: "Client") -> None:
             f"  {program} job list{state}\n"
             "Ctrl-C stops."
         )
-        while is_serving(client.control_address):
+        while not (stopped := _stopped_plane(session, client)):
             time.sleep(2)
     except KeyboardInterrupt:
         return
-    raise CommandFailed(f"The control plane at {client.control_address} has stopped.")
+    raise CommandFailed(f"{stopped} has stopped; `mediaplane up` starts it again.")
+
+
+def _stopped_plane(session: Session, client: "Client") -> str:
+    from mediaplane.planes import is_serving  # noqa: PLC0415 - imports gRPC
+
+    if not is_serving(client.control_address):
+        return f"The control plane at {client.control_address}"
+    # One that was told to shut down leaves nobody to do what is asked for.
+    if not session.server_address and not is_serving(session.locations.data_address):
+        return f"The data plane at {session.locations.data_address}"
+    return ""

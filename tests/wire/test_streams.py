@@ -16,6 +16,7 @@ from data_plane import server as data_server
 from data_plane.settings import DataSettings
 from mediaplane.client import Client
 from mediaplane.locations import Locations
+from mediaplane.planes import is_serving
 from mediaplane.v1.content_service_pb2 import ReadOriginalRequest
 from mediaplane.v1.job_service_pb2 import JOB_KIND_SCAN, GetJobRequest, WatchJobsRequest
 from tests.support.control import (
@@ -133,7 +134,7 @@ def test_a_control_plane_that_stops_ends_its_watch_streams_without_claiming_succ
         Client(where.control_address) as client,
         running(control_server.run, ControlSettings(stop_grace_seconds=60), where) as stop,
     ):
-        eventually((tmp_path / "control.sock").exists)
+        eventually(lambda: is_serving(where.control_address))
         client.add_library("photos", b"/media/photos", "photos")
         job = client.scan("photos")
         assert job.kind == JOB_KIND_SCAN
@@ -162,7 +163,7 @@ def test_a_reader_who_does_not_read_cannot_keep_the_data_plane_from_stopping(
         Client(where.control_address, where.data_address) as client,
         running(data_server.run, settings, where) as stop,
     ):
-        eventually((tmp_path / "data.sock").exists)
+        eventually(lambda: is_serving(where.data_address))
         name = f"libraries/{library}/files/{file_id}"
         stream = client.content_service.ReadOriginal(ReadOriginalRequest(name=name))
         assert next(stream).size_bytes == VAST_BYTES
