@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from queue import SimpleQueue
 
@@ -186,10 +186,11 @@ class Feed:
             return
         with self._database.read() as conn:
             messages = _messages(conn, wanted)
-        for row, message in zip(wanted, messages, strict=True):
-            self.recent[row["id"]] = message
-            for mailbox in self._addressees(row["job_id"]):
-                mailbox.put(row["id"])
+        job_of = {row["id"]: row["job_id"] for row in wanted}
+        for message in messages:
+            self.recent[message.event_id] = message
+            for mailbox in self._addressees(job_of[message.event_id]):
+                mailbox.put(message.event_id)
                 if mailbox.count() > self._recent_events:
                     self._leave(mailbox)
                     mailbox.interrupt()
@@ -217,12 +218,12 @@ class Feed:
                 self._ear.wait(self._seconds)
 
 
-def _messages(conn: Connection, rows: Iterable[RowMapping]) -> list[WatchJobsResponse]:
+def _messages(conn: Connection, rows: Sequence[RowMapping]) -> list[WatchJobsResponse]:
     """Return the messages of events, each with its job as it is now."""
-    rows = list(rows)
     found = jobs.get_many(conn, sorted({row["job_id"] for row in rows})) if rows else []
     shown = {row["id"]: wire.job(row) for row in found}
     return [
         WatchJobsResponse(job=shown[row["job_id"]], event=wire.event(row), event_id=row["id"])
         for row in rows
+        if row["job_id"] in shown  # else it was forgotten between the two queries
     ]

@@ -1,6 +1,10 @@
 """`mediaplane job`: what was, is and will be done."""
 
-from typing import Annotated, Any
+import json
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,6 +13,9 @@ from mediaplane.cli.documents import document, enum_name, job_document, last_par
 from mediaplane.cli.output import Json, Limit
 from mediaplane.cli.progress import activity, follow, outcome, succeeded
 from mediaplane.cli.session import Session, command
+
+if TYPE_CHECKING:
+    from mediaplane.client import Client
 
 app = typer.Typer(name="job", no_args_is_help=True, help="Show and steer the work.")
 
@@ -99,6 +106,56 @@ def watch(session: Session, job_id: JobId, as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
+@command(
+    app,
+    "events",
+    examples=[
+        "mediaplane job events 12",
+        "mediaplane job events --after 4711 --json",
+        "mediaplane job events --follow",
+    ],
+)
+def events(
+    session: Session,
+    job_id: Annotated[
+        str | None,
+        typer.Argument(metavar="ID", help="Only of this job.", show_default=False),
+    ] = None,
+    after: Annotated[
+        int | None,
+        typer.Option("--after", min=0, metavar="EVENT", help="Only what came after this event."),
+    ] = None,
+    is_followed: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            help="Show what happens from now on, or since --after, as it happens;"
+            " with --json one document a line.",
+        ),
+    ] = False,
+    limit: Limit = None,
+    as_json: Json = False,
+) -> None:
+    """List what happened, oldest first.
+
+    With --follow the list goes on until the job has ended, or for ever without an ID.
+    """
+    with session.client(works=is_followed) as client:
+        if is_followed:
+            for event in islice(_news(client, job_id, after), limit):
+                _tell(event, as_json=as_json)
+            return
+        output.listing(
+            client.events(job_id or "-", limit, after or 0),
+            noun="events",
+            columns=["EVENT", "JOB", "TIME", "TYPE", "DETAILS"],
+            cells=_event_cells,
+            document=document,
+            as_json=as_json,
+            empty="No events.",
+        )
+
+
 @command(app, "cancel", examples=["mediaplane job cancel 12"])
 def cancel(session: Session, job_id: JobId, as_json: Json = False) -> None:
     """Ask a job to stop; what it has done stays done."""
@@ -119,6 +176,31 @@ def retry(session: Session, job_id: JobId, as_json: Json = False) -> None:
         _report(job, as_json=True)
         return
     output.say(f"Admitted {job.name}. Follow it: mediaplane job watch {last_part(job.name)}")
+
+
+def _news(client: "Client", job_id: str | None, after: int | None) -> Iterator[Any]:
+    for message in client.watch([job_id] if job_id else [], after):
+        if message.HasField("event"):
+            yield message.event
+
+
+def _tell(event: Any, *, as_json: bool) -> None:
+    if as_json:
+        output.json_line(document(event))
+    else:
+        output.say("  ".join(_event_cells(event)).rstrip())
+    sys.stdout.flush()
+
+
+def _event_cells(event: Any) -> list[str]:
+    details = document(event)["payload"]
+    return [
+        str(event.id),
+        event.name.split("/")[1],
+        local_time(event, "create_time"),
+        event.type,
+        json.dumps(details, ensure_ascii=False, sort_keys=True) if details else "",
+    ]
 
 
 def _check(option: str, given: list[str], known: tuple[str, ...]) -> None:

@@ -79,6 +79,11 @@ def json_document(document: Any) -> None:
     _write_json(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
 
 
+def json_line(document: Any) -> None:
+    """Write a document on a line of its own, for readers of a stream."""
+    _write_json(json.dumps(document, ensure_ascii=False) + "\n")
+
+
 def json_listing(noun: str, documents: Iterable[dict[str, Any]]) -> None:
     """Write {"noun": [...]} row by row as the pages come in."""
     _write_json(f'{{"{noun}": [')

@@ -166,7 +166,7 @@ def test_the_client_goes_on_by_itself_when_a_control_plane_restarts(
 
         def follow() -> None:
             for message in client.watch([job]):
-                told.append(word(message))  # noqa: PERF401 - seen at once
+                told.append(word(message))
 
         thread = threading.Thread(target=follow)
         with serving_control(database, tmp_path) as control:
