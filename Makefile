@@ -72,7 +72,7 @@ bench: $(dev_stamp) ## measure the promises, each against a peer or a limit in t
 	@$(python) -m bench.startup
 
 bench-queue: $(dev_stamp) $(bench_stamp) ## measure the job engine beside other queues; ROUNDS=n, QUICK=1
-	@$(python) -m bench.queue
+	@$(python) -u -m bench.queue
 
 # uv is one of the development tools, so it is at hand whatever made .venv.
 $(bench_stamp): requirements-bench.txt | $(dev_stamp)

@@ -115,8 +115,9 @@ def _drain_rates(
     rates = defaultdict(list)
     for _ in range(size.rounds):
         for contender in contenders:
+            jobs = int(size.jobs * contender.part)
             with fresh() as url, working(contender, url, workers) as running:
-                rates[contender].append(size.jobs / running.drain(size.jobs))
+                rates[contender].append(jobs / running.drain(jobs))
     return rates
 
 

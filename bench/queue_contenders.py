@@ -25,10 +25,12 @@ class Contender(NamedTuple):
     name: str
     module: str
     python: str = PEERS_PYTHON
+    # A slow one is given this part of the jobs, so that it does not take most of the time.
+    part: float = 1.0
 
 
 PGQUEUER = Contender("PgQueuer", "bench.queue_peers.pgqueuer")
-PROCRASTINATE = Contender("Procrastinate", "bench.queue_peers.procrastinate")
+PROCRASTINATE = Contender("Procrastinate", "bench.queue_peers.procrastinate", part=0.1)
 HUEY = Contender("Huey", "bench.queue_peers.huey")
 OURS = Contender("mediaplane", "bench.queue_ours", sys.executable)
 
