@@ -124,7 +124,7 @@ class Runner:
         self._queue.recover()
         choice = self._queue.look(least_priority)
         rows = self._queue.claim(choice) if choice else []
-        self._work_off(choice, rows, lambda: self._queue.look(least_priority))
+        self._work_off(choice, rows, lambda: self._look(least_priority))
         return bool(rows)
 
     def _lane(self, name: str, slots: int, least_priority: int) -> list[threading.Thread]:
@@ -146,7 +146,7 @@ class Runner:
             try:
                 with turn:
                     choice, rows = self._await_work(ear, least_priority)
-                self._work_off(choice, rows, lambda: self._queue.look(least_priority))
+                self._work_off(choice, rows, lambda: self._look(least_priority))
             except Exception:
                 # Leases lapse and the work is done again; here nothing can be written anyway.
                 # Not only SQLAlchemy's errors: those of a new connection come as the driver's own.
@@ -157,7 +157,7 @@ class Runner:
         while not self._leases.stopping.is_set():
             if not self._leases.paused.is_set():
                 self._queue.recover()
-                choice = self._queue.look(least_priority)
+                choice = self._look(least_priority)
                 rows = self._queue.claim(choice) if choice else []
                 if rows:
                     return choice, rows
@@ -179,6 +179,11 @@ class Runner:
                 is_put_back = any(one.step == "release" for one in outcomes)
                 choice = look() if self._wants_more() and not is_put_back else None
                 rows = self._finish(outcomes, choice)
+
+    def _look(self, least_priority: int) -> Choice | None:
+        choice = self._queue.look(least_priority)
+        # What comes after a pause must not be claimed by who began to look before it.
+        return choice if self._wants_more() else None
 
     def _wants_more(self) -> bool:
         return not (self._leases.stopping.is_set() or self._leases.paused.is_set())

@@ -81,7 +81,7 @@ def _jobs() -> Machine:
             _data("cancel", sources=run, target=s.CANCELLED, lease=Lease.DROP, path=finish,
                   events=(e.JOB_CANCELLED, e.JOB_DONE)),
             _data("release", sources=run, target=s.PENDING, lease=Lease.DROP, path=release,
-                  events=(e.LOG,), says="Put back by its worker, which stops."),
+                  events=(e.LOG,), says="Put back by its worker."),
             _data("recover", sources=run, target=s.RETRYABLE, lease=Lease.REAP, path=recover,
                   sets=_RECOVERED, events=(e.JOB_ERROR,)),
             _control("reap", sources=run, target=s.RETRYABLE, lease=Lease.REAP, path=recover,

@@ -39,6 +39,19 @@ def test_ctrl_c_ends_up_cleanly_and_leaves_no_process(
     assert planes_of(sqlite_commands) == []
 
 
+def test_up_ends_and_says_so_when_its_data_plane_is_told_to_shut_down(
+    sqlite_commands: Commands, library: Path
+) -> None:
+    process = sqlite_commands.start("up", library)
+    wait_for_line(process, "Ctrl-C stops")
+    sqlite_commands.run("worker", "shutdown", "--all")
+    _, errors = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 1
+    assert "The data plane at" in errors
+    assert "has stopped" in errors
+    assert planes_of(sqlite_commands) == []
+
+
 def test_a_command_that_is_killed_takes_its_planes_with_it(
     sqlite_commands: Commands, library: Path
 ) -> None:

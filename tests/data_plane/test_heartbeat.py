@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
+from data_plane import heartbeat
 from data_plane.executor import Context, Executor, LeaseLost
 from data_plane.registry import EXECUTORS
-from mediaplane.protocol.values import JobKind
+from mediaplane.protocol.values import JobKind, WorkerCommand
 from tests.support.databases import Databases
 from tests.support.planes import Desk, Worker
 from tests.support.waiting import eventually
@@ -112,6 +113,36 @@ def test_a_worker_outlives_a_database_that_refuses_its_connections(
         assert len([one for one in threading.enumerate() if one.name.startswith("slot-")]) == 2
         long_work.set()
         assert desk.wait_for(job_id, "completed")["lease_epoch"] == 1
+
+
+def test_a_worker_says_again_and_again_that_it_is_there_and_what_it_does(
+    desk: Desk, database: Databases, job_id: int, long_work: threading.Event,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(heartbeat, "_PRESENCE_SECONDS", 0.05)
+    with Worker(database.data, "one"):
+        first = desk.worker("one")
+        eventually(lambda: desk.worker("one")["last_seen_at"] > first["last_seen_at"])
+        eventually(lambda: desk.worker("one")["stats"]["running"] == 1)
+        assert desk.worker("one")["state"] == "processing"
+        long_work.set()
+        eventually(lambda: desk.worker("one")["stats"]["running"] == 0)
+        eventually(lambda: desk.worker("one")["state"] == "idle")
+    assert desk.worker("one")["started_at"] == first["started_at"]
+
+
+def test_a_command_is_obeyed_once_and_again_only_when_it_is_given_again(
+    desk: Desk, database: Databases
+) -> None:
+    with Worker(database.data, "one") as worker:
+        for times in (1, 2):
+            desk.command("one", WorkerCommand.FORENSIC_DUMP)
+            eventually(lambda: len(worker.commands) >= times)  # noqa: B023 - called at once
+            # Another command is heard after it: had it been obeyed twice, it would show.
+            desk.command("one", WorkerCommand.PAUSE)
+            eventually(lambda: WorkerCommand.PAUSE in worker.commands)
+            worker.commands.remove(WorkerCommand.PAUSE)
+    assert worker.commands == [WorkerCommand.FORENSIC_DUMP] * 2
 
 
 def test_a_worker_is_listed_while_it_runs_and_offline_afterwards(

@@ -13,14 +13,17 @@ from sqlalchemy.engine import RowMapping
 from control_plane import loops
 from control_plane.policy import admission, libraries
 from control_plane.settings import ControlSettings
+from control_plane.store import workers
 from data_plane.executor import Context, Control
 from data_plane.heartbeat import Heartbeat
 from data_plane.jail import Jail
 from data_plane.leases import Leases
 from data_plane.runner import Runner
+from data_plane.scratch import Scratch
 from data_plane.settings import DataSettings
 from mediaplane.protocol.bell import Bell
 from mediaplane.protocol.database import Database
+from mediaplane.protocol.kinds import ProbePayload
 from mediaplane.protocol.tables import events, job_items, jobs, library_files, worker_status
 from mediaplane.protocol.values import JobKind, WorkerCommand
 from tests.support.databases import Databases
@@ -32,10 +35,17 @@ LIBRARY = "pictures"
 class Worker:
     """A worker that looks often, so that tests need not wait."""
 
-    def __init__(self, database: Database, name: str = "worker-1", **settings: Any) -> None:
+    def __init__(
+        self,
+        database: Database,
+        name: str = "worker-1",
+        scratch: Scratch | None = None,
+        **settings: Any,
+    ) -> None:
         usual = {"slots": 1, "priority_slots": 0, "poll_seconds": 0.01, "progress_seconds": 0.05}
         self.settings = DataSettings(**(usual | settings))
         self.leases = Leases(name)
+        self.scratch = scratch
         self.bell = Bell(database, None)
         self.commands: list[WorkerCommand] = []
         self.runner = Runner(database, self.leases, self.settings, self.context, self.bell)
@@ -45,7 +55,9 @@ class Worker:
         )  # fmt: skip
 
     def context(self, control: Control) -> Context:
-        return Context(control, Jail)
+        if self.scratch is None:
+            return Context(control, Jail)
+        return Context(control, Jail, scratch_file=self.scratch.file)
 
     def __enter__(self) -> Self:
         self.bell.start()
@@ -79,6 +91,20 @@ class Desk:
     def create(self, kind: JobKind, **options: Any) -> int:
         with self.database.write() as conn:
             return int(admission.create(conn, admission.Wanted(kind, LIBRARY, **options))["id"])
+
+    def probe(self, seconds: float = 0, scratch_bytes: int = 0, **options: Any) -> int:
+        """Ask for a probe; `probe_items` cuts it into items."""
+        wanted = admission.Wanted(
+            JobKind.PROBE, probe=ProbePayload(seconds, scratch_bytes), **options
+        )
+        with self.database.write() as conn:
+            return int(admission.create(conn, wanted)["id"])
+
+    def probes(self, number: int, **options: Any) -> list[int]:
+        """Ask for many probes that take no time."""
+        wanted = [admission.Wanted(JobKind.PROBE, **options)] * number
+        with self.database.write() as conn:
+            return [int(row["id"]) for row in admission.create_many(conn, wanted)]
 
     def cancel(self, job_id: int) -> None:
         with self.database.write() as conn:
@@ -115,6 +141,15 @@ class Desk:
         with self.database.read() as conn:
             query = select(worker_status.c.worker_id, worker_status.c.state)
             return {row.worker_id: row.state for row in conn.execute(query)}
+
+    def worker(self, worker_id: str) -> RowMapping:
+        with self.database.read() as conn:
+            query = select(worker_status).where(worker_status.c.worker_id == worker_id)
+            return conn.execute(query).mappings().one()
+
+    def command(self, worker_id: str, command: WorkerCommand) -> None:
+        with self.database.write() as conn:
+            assert workers.command(conn, worker_id, command)
 
     def change(self, sql: str, **parameters: Any) -> None:
         """Change rows behind the back of everybody."""

@@ -1,0 +1,104 @@
+"""The items of a job: shared by workers, counted in the job, and left alone when it is to stop."""
+
+from collections.abc import Callable
+
+from data_plane.executor import Context, Fail, Skip
+from tests.support import worker as hand
+from tests.support.databases import Databases
+from tests.support.planes import Desk, Worker
+from tests.support.waiting import eventually
+
+COUNTERS = ("completed_items", "failed_items", "skipped_items", "cancelled_items")
+
+
+def counters(desk: Desk, job_id: int) -> tuple[int, ...]:
+    job = desk.job(job_id)
+    return tuple(job[counter] for counter in COUNTERS)
+
+
+def test_two_workers_share_the_items_of_a_probe(desk: Desk, database: Databases) -> None:
+    with Worker(database.data, "one"), Worker(database.data, "two"):
+        job_id = desk.probe(0.05, probe_items=20)
+        job = desk.wait_for(job_id, "completed")
+    items = desk.items(job_id)
+    assert [(item["status"], item["lease_epoch"]) for item in items] == [("completed", 1)] * 20
+    assert {item["worker_id"] for item in items} == {"one", "two"}
+    assert counters(desk, job_id) == (20, 0, 0, 0)
+    assert (job["processed_items"], job["progress"]) == (20, 1.0)
+
+
+def test_items_of_a_job_that_was_asked_to_stop_are_not_claimed(
+    desk: Desk, database: Databases
+) -> None:
+    job_id = desk.probe(probe_items=2)
+    hand.claim(database.data)
+    helper = Worker(database.data, "helper")
+    helper.leases.stopping.set()  # one item at a time
+    assert helper.runner.work_once()
+    desk.cancel(job_id)
+    assert not helper.runner.work_once()
+    assert [item["status"] for item in desk.items(job_id)] == ["completed", "pending"]
+
+
+def test_a_paused_owner_gives_the_job_up_and_another_worker_finishes_it(
+    desk: Desk, database: Databases
+) -> None:
+    with Worker(database.data, "owner") as owner:
+        job_id = desk.probe(0.05, probe_items=20)
+        eventually(lambda: counters(desk, job_id)[0])
+        owner.leases.paused.set()
+        eventually(lambda: not owner.leases.all())
+        assert desk.job(job_id)["status"] == "pending"
+        with Worker(database.data, "other"):
+            job = desk.wait_for(job_id, "completed")
+    assert (job["worker_id"], job["attempts"], job["lease_epoch"]) == ("other", 0, 2)
+    assert {item["worker_id"] for item in desk.items(job_id)} == {"owner", "other"}
+    assert {item["lease_epoch"] for item in desk.items(job_id)} == {1}
+
+
+def test_an_item_found_unnecessary_counts_as_skipped_and_as_completed(
+    desk: Desk, database: Databases, probe_by: Callable[..., None]
+) -> None:
+    def skip_second(row: dict[str, str], _ctx: Context) -> None:
+        if row["item_key"] == "probe-1":
+            raise Skip("It is there already.")
+
+    probe_by(skip_second)
+    job_id = desk.probe(probe_items=3)
+    Worker(database.data).runner.work_once()
+    assert desk.job(job_id)["status"] == "completed"
+    assert counters(desk, job_id) == (3, 0, 1, 0)
+    second = desk.items(job_id)[1]
+    assert (second["status"], second["message"]) == ("skipped", "It is there already.")
+
+
+def test_a_failed_item_fails_the_job_once_the_others_are_done(
+    desk: Desk, database: Databases, probe_by: Callable[..., None]
+) -> None:
+    def fail_first(row: dict[str, str], _ctx: Context) -> None:
+        if row["item_key"] == "probe-0":
+            raise Fail("broken", "It is broken.")
+
+    probe_by(fail_first)
+    job_id = desk.probe(probe_items=3)
+    Worker(database.data).runner.work_once()
+    job = desk.job(job_id)
+    assert (job["status"], job["error_code"]) == ("failed", "items_failed")
+    assert counters(desk, job_id) == (2, 1, 0, 0)
+
+
+def test_a_paused_worker_finishes_what_it_has_and_claims_again_when_resumed(
+    desk: Desk, database: Databases, probe_by: Callable[..., None]
+) -> None:
+    with Worker(database.data) as worker:
+
+        def pause_midway(*_: object) -> None:
+            worker.leases.paused.set()
+
+        probe_by(pause_midway)
+        first, second = desk.probes(2)
+        # What is next would be claimed together with the end of the first.
+        desk.wait_for(first, "completed")
+        assert desk.job(second)["status"] == "pending"
+        worker.leases.paused.clear()
+        desk.wait_for(second, "completed")
