@@ -14,9 +14,11 @@ from typing import Any
 
 import psycopg  # noqa: F401 - for the forked: whoever uses PostgreSQL imports it late
 
-from tests.faults import roles
+from tests.faults import roles, scenarios
 
 _PR_SET_PDEATHSIG = 1
+_ROLES = (roles.work, roles.recover, scenarios.work_mortally, scenarios.govern_mortally)
+_BY_NAME: dict[str, Any] = {role.__name__: role for role in _ROLES}
 
 
 def serve() -> None:
@@ -41,7 +43,7 @@ def _fork(order: dict[str, Any]) -> int:
     code = 1
     try:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        getattr(roles, order["role"])(**order["arguments"])
+        _BY_NAME[order["role"]](**order["arguments"])
         code = 0
     except BaseException:  # noqa: BLE001 - nothing may return into the loop of the parent
         traceback.print_exc()
