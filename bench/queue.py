@@ -74,7 +74,7 @@ def _judge_postgresql(fresh: Fresh, size: Size, verdicts: Verdicts) -> None:
     verdicts.at_least("enqueue, times PgQueuer", rates[OURS] / rates[PGQUEUER], 1)
     for workers in (1, 4):
         title(f"Claim + finish on PostgreSQL, {size.jobs:,} jobs, worker processes: {workers}")
-        rates = _print_rates(_drain_rates(fresh, contenders, size, workers))
+        rates = _print_rates(_drain_rates(fresh, contenders, size, workers), size.jobs)
         what = f"claim + finish, workers: {workers}, times"
         verdicts.at_least(f"{what} PgQueuer", rates[OURS] / rates[PGQUEUER], 1.2)
         verdicts.at_least(f"{what} Procrastinate", rates[OURS] / rates[PROCRASTINATE], 10)
@@ -90,7 +90,7 @@ def _judge_sqlite(fresh: Fresh, size: Size, verdicts: Verdicts) -> None:
     title(f"Enqueue on SQLite, {size.jobs:,} jobs in batches of {ENQUEUE_BATCH:,}")
     _print_rates(_enqueue_rates(fresh, contenders, size))
     title(f"Claim + finish on SQLite, {size.jobs:,} jobs, worker processes: 1")
-    rates = _print_rates(_drain_rates(fresh, contenders, size, 1))
+    rates = _print_rates(_drain_rates(fresh, contenders, size, 1), size.jobs)
     verdicts.at_least("claim + finish on SQLite, times Huey", rates[OURS] / rates[HUEY], 3)
     title("Enqueue to start on an idle SQLite")
     delays = _print_delays(_start_delays(fresh, contenders, size))
@@ -132,8 +132,13 @@ def _start_delays(
     return delays
 
 
-def _print_rates(rates: dict[Contender, list[float]]) -> dict[Contender, float]:
-    return {who: row(who.name, found, "jobs/s") for who, found in rates.items()}
+def _print_rates(rates: dict[Contender, list[float]], jobs: int = 0) -> dict[Contender, float]:
+    """Print a line for each; one that was given fewer jobs than the others says so."""
+    medians = {}
+    for who, found in rates.items():
+        fewer = f" ({int(jobs * who.part):,} jobs)" if jobs and who.part < 1 else ""
+        medians[who] = row(who.name + fewer, found, "jobs/s")
+    return medians
 
 
 def _print_delays(delays: dict[Contender, list[float]]) -> dict[Contender, list[float]]:
