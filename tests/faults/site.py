@@ -66,6 +66,11 @@ class Site:
             query = select(func.count()).select_from(jobs).where(jobs.c.status.in_(statuses))
             return int(conn.execute(query).scalar_one())
 
+    def status(self, job_id: int) -> str:
+        """Return the status of a job."""
+        with self.database.control.read() as conn:
+            return str(conn.scalar(select(jobs.c.status).where(jobs.c.id == job_id)))
+
     def repetitions(self) -> int:
         """Return how often a job or an item was claimed again."""
         with self.database.control.read() as conn:

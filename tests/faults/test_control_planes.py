@@ -1,0 +1,153 @@
+"""Control planes are killed under load, and two of them at once do nothing twice."""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from random import Random
+
+import grpc
+
+from mediaplane.client import Client
+from mediaplane.planes import command_line
+from mediaplane.v1 import job_service_pb2 as jobs_v1
+from tests.faults.roles import CONTROL
+from tests.faults.site import MAX_ATTEMPTS, Site
+from tests.support.control import job_id
+from tests.support.waiting import eventually
+
+RESTARTS = 4
+KILLS = 4
+
+
+class Caller(threading.Thread):
+    """Asks for jobs until it is told to stop, and asks again when there was no answer."""
+
+    def __init__(self, address: str, stop: threading.Event, name: str) -> None:
+        super().__init__(name=name)
+        self.address = address
+        self.told_to_stop = stop
+        self.acknowledged: dict[str, int] = {}  # request id → job
+        self.unanswered = 0
+
+    def run(self) -> None:
+        with Client(self.address) as client:
+            for number in count():
+                if self.told_to_stop.is_set():
+                    return
+                self.ask(client, f"{self.name}-{number}")
+                time.sleep(0.005)  # a load, not a flood: the workers have to keep up
+
+    def ask(self, client: Client, request_id: str) -> None:
+        probe = jobs_v1.Probe(scratch_bytes=1000)
+        job = jobs_v1.Job(kind=jobs_v1.JOB_KIND_PROBE, max_attempts=MAX_ATTEMPTS, probe=probe)
+        request = jobs_v1.CreateJobRequest(job=job, request_id=request_id)
+        while request_id not in self.acknowledged:
+            try:
+                answer = client.job_service.CreateJob(request, timeout=60, wait_for_ready=True)
+            except grpc.RpcError as error:
+                if error.code() != grpc.StatusCode.UNAVAILABLE:
+                    raise
+                self.unanswered += 1
+            else:
+                self.acknowledged[request_id] = job_id(answer)
+
+
+def test_a_control_plane_killed_under_load_keeps_every_job_it_acknowledged(
+    site: Site, chance: Random
+) -> None:
+    address, stop = address_of(site, 0), threading.Event()
+    worker, plane = site.start_worker(), start_control_plane(site, address)
+    callers = [Caller(address, stop, name) for name in ("one", "two", "three")]
+    with calling(callers, stop):
+        for _ in range(RESTARTS):
+            before = asked(callers)
+            eventually(lambda: asked(callers) > before + 30, 60)  # noqa: B023 - called at once
+            time.sleep(chance.uniform(0, 0.05))  # any moment is a good one
+            plane.kill()
+            assert plane.wait() == -signal.SIGKILL
+            plane = start_control_plane(site, address)
+    # A kill that no call was waiting under would prove little.
+    assert sum(caller.unanswered for caller in callers) >= RESTARTS
+    acknowledged = [job for caller in callers for job in caller.acknowledged.values()]
+    site.expected = dict.fromkeys(acknowledged, "completed")
+    assert len(site.expected) == len(acknowledged)
+    site.wait_until_done()
+    assert site.count("completed") == len(acknowledged)  # asked for again, and not there twice
+    stop_control_plane(plane)
+    site.check([worker])
+
+
+def test_two_control_planes_at_once_do_nothing_twice(site: Site) -> None:
+    addresses, stop = [address_of(site, 0), address_of(site, 1)], threading.Event()
+    worker = site.start_worker()
+    planes = [start_control_plane(site, address) for address in addresses]
+    # Both are asked for the same, at about the same time.
+    callers = [Caller(address, stop, "same") for address in addresses]
+    site.admit_cut(30, seconds=0.01)
+    with calling(callers, stop):
+        for _ in range(KILLS):
+            before = min(len(caller.acknowledged) for caller in callers)
+            eventually(lambda: all(len(one.acknowledged) > before + 8 for one in callers), 60)  # noqa: B023
+            (slow,) = site.admit(1, seconds=1.0)
+            eventually(lambda: site.status(slow) == "running")  # noqa: B023
+            assert site.zygote.kill(worker)  # leases for both of them to find expired
+            worker = site.start_worker()
+    assert len(callers[0].acknowledged.keys() & callers[1].acknowledged.keys()) > 30
+    acknowledged = callers[0].acknowledged | callers[1].acknowledged
+    for caller in callers:
+        assert caller.acknowledged.items() <= acknowledged.items()
+    site.expected |= dict.fromkeys(acknowledged.values(), "completed")
+    site.wait_until_done()
+    assert site.count("completed") == len(site.expected)
+    assert site.repetitions() >= KILLS
+    for plane in planes:
+        stop_control_plane(plane)
+    site.check([worker])
+
+
+def address_of(site: Site, number: int) -> str:
+    # Without a file: the path of a test's directory may be too long for a socket.
+    return f"unix-abstract:{site.state}-control-{number}"
+
+
+def start_control_plane(site: Site, address: str) -> subprocess.Popen[bytes]:
+    settings = {f"MEDIAPLANE_{name.upper()}": str(value) for name, value in CONTROL.items()}
+    places = {
+        "MEDIAPLANE_STATE": str(site.state),
+        "MEDIAPLANE_DATABASE_URL": site.database.url,
+        "MEDIAPLANE_CONTROL_ADDRESS": address,
+    }
+    with site.log.open("ab") as log:
+        return subprocess.Popen(
+            command_line("control_plane"),
+            env=os.environ | settings | places,
+            stdin=subprocess.DEVNULL,
+            stderr=log,
+        )
+
+
+def stop_control_plane(plane: subprocess.Popen[bytes]) -> None:
+    plane.terminate()
+    assert plane.wait() == 0
+
+
+@contextmanager
+def calling(callers: Sequence[Caller], stop: threading.Event) -> Iterator[None]:
+    """Have callers ask for the duration; each ends with an answer."""
+    for caller in callers:
+        caller.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for caller in callers:
+            caller.join()
+
+
+def asked(callers: Sequence[Caller]) -> int:
+    return sum(len(caller.acknowledged) for caller in callers)
