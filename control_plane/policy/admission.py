@@ -17,6 +17,7 @@ from mediaplane.protocol.tables import DEFAULT_ATTEMPTS
 from mediaplane.protocol.values import DEFAULT_TENANT, JobKind, JobStatus
 
 MAX_BATCH = 1000
+_ONE_AT_A_TIME = (JobKind.SCAN, JobKind.HASH)
 _MAX_REQUEST_ID = 128
 _MAX_PROBE_SECONDS = 3600
 _MAX_PROBE_ITEMS = 10_000
@@ -44,6 +45,9 @@ def create(conn: Connection, wanted: Wanted) -> RowMapping:
         first = jobs.by_request(conn, DEFAULT_TENANT, wanted.request_id)
         if first is not None:
             return _same_request(first, wanted.kind, wanted.library)
+    if wanted.kind is JobKind.PROBE and not (wanted.request_id or wanted.probe_items):
+        (job,) = create_many(conn, [wanted])
+        return job
     return _add(conn, **_columns(conn, wanted))
 
 
@@ -51,20 +55,21 @@ def create_many(conn: Connection, wanted: Sequence[Wanted]) -> list[RowMapping]:
     """Add jobs of which many may wait at the same time, all of them or none."""
     if not 1 <= len(wanted) <= MAX_BATCH:
         raise InvalidArgument(f"A batch has 1 to {MAX_BATCH} jobs, not {len(wanted)}.")
-    if any(one.kind in (JobKind.SCAN, JobKind.HASH) or one.probe_items for one in wanted):
+    if any(one.kind in _ONE_AT_A_TIME or one.probe_items for one in wanted):
         raise InvalidArgument(
             "A batch can have neither scans and hashes, of which only one runs at a time, nor jobs"
             " that are cut into items; create such a job by itself."
         )
     for one in wanted:
         _check_request_id(one.request_id)
-    repeated = [one.request_id for one in wanted if one.request_id]
-    if len(set(repeated)) < len(repeated):
+    request_ids = [one.request_id for one in wanted if one.request_id]
+    if len(set(request_ids)) < len(request_ids):
         raise InvalidArgument("Two jobs of the batch have the same request id.")
-    known = jobs.by_requests(conn, DEFAULT_TENANT, repeated)
-    added = jobs.add_many(
-        conn, [_columns(conn, one) for one in wanted if one.request_id not in known]
-    )
+    added, known = None, {}
+    while added is None:  # again, when the same request came in twice at once: now it is known
+        known = jobs.by_requests(conn, DEFAULT_TENANT, request_ids)
+        new = [_columns(conn, one) for one in wanted if one.request_id not in known]
+        added = jobs.add_many(conn, new)
     fresh = iter(jobs.get_many(conn, added))
     return [
         _same_request(known[one.request_id], one.kind, one.library)
@@ -127,7 +132,8 @@ def _add(conn: Connection, *, kind: JobKind, **columns: Any) -> RowMapping:
             raise _occupied(conn)
         # The same request came in twice at once.
         return _same_request(first, kind, columns["library_id"])
-    libraries.settle_scan_status(conn)
+    if kind in _ONE_AT_A_TIME:
+        libraries.settle_scan_status(conn)
     if kind is JobKind.HASH:
         job = hashing.plan(conn, job)
     elif job["total_items"]:

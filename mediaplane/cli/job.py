@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 app = typer.Typer(name="job", no_args_is_help=True, help="Show and steer the work.")
 
 STATES = ("pending", "running", "completed", "failed", "cancelled", "retryable", "skipped")
-KINDS = ("scan", "hash", "delete", "thumbnail")
+KINDS = ("scan", "hash", "delete", "thumbnail", "probe")
 
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The number that `job list` shows.")]
 

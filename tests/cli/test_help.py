@@ -35,8 +35,7 @@ def test_the_commands_are_the_documented_ones() -> None:
         "up", "scan", "hash", "control-plane", "data-plane",
         "library add", "library list", "library show",
         "file list", "asset list", "duplicates list", "duplicates files",
-        "job list", "job show", "job watch", "job events", "job cancel", "job retry",
-        "job probe",
+        "job list", "job show", "job watch", "job events", "job cancel", "job retry", "job probe",
         "worker list", "worker pause", "worker resume", "worker shutdown", "worker dump",
         "db upgrade", "db status", "db grant",
     }  # fmt: skip

@@ -29,6 +29,7 @@ from tests.support.databases import Databases
 
 SCAN = jobs_v1.JOB_KIND_SCAN
 HASH = jobs_v1.JOB_KIND_HASH
+PROBE = jobs_v1.JOB_KIND_PROBE
 
 Answer = TypeVar("Answer")
 
