@@ -29,17 +29,18 @@ _BATCH_SECONDS = 0.05
 _RECOVERY_SECONDS = 1.0
 
 # A look takes no lock, a claim takes SQLite's only write lock: so every claim begins with one.
-_BEST_JOB = text(
-    "SELECT kind, priority, created_at FROM jobs WHERE status = 'pending'"
-    " AND cancel_requested_at IS NULL AND priority >= :least"
-    f" AND kind IN ({', '.join(repr(str(kind)) for kind in EXECUTORS)})"
-    " ORDER BY priority DESC, created_at, id LIMIT 1"
-)
-_BEST_CUT_JOB = text(
-    "SELECT id, kind, priority, created_at FROM jobs WHERE status = 'running'"
-    " AND cancel_requested_at IS NULL AND priority >= :least AND total_items IS NOT NULL"
-    " AND EXISTS (SELECT 1 FROM job_items i WHERE i.job_id = jobs.id AND i.status = 'pending')"
-    " ORDER BY priority DESC, created_at, id LIMIT 1"
+# Of the best job that waits and the best whose items wait, the better.
+_LOOK = text(
+    "SELECT * FROM (SELECT 0 AS job_id, kind, priority, created_at FROM jobs"
+    "  WHERE status = 'pending' AND cancel_requested_at IS NULL AND priority >= :least"
+    f"  AND kind IN ({', '.join(repr(str(kind)) for kind in EXECUTORS)})"
+    "  ORDER BY priority DESC, created_at, id LIMIT 1) AS waiting"
+    " UNION ALL"
+    " SELECT * FROM (SELECT id, kind, priority, created_at FROM jobs"
+    "  WHERE status = 'running' AND cancel_requested_at IS NULL AND priority >= :least"
+    "  AND total_items IS NOT NULL"
+    "  AND EXISTS (SELECT 1 FROM job_items i WHERE i.job_id = jobs.id AND i.status = 'pending')"
+    "  ORDER BY priority DESC, created_at, id LIMIT 1) AS cut"
 )
 _EXPIRED = (
     "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'running'"
@@ -92,13 +93,13 @@ class Queue:
         """Return what is best to claim now, if anything is."""
         bound = {"least": least_priority}
         with self._database.read() as conn:
-            job = conn.execute(_BEST_JOB, bound).first()
-            cut = conn.execute(_BEST_CUT_JOB, bound).first()
-        if cut and (not job or (-cut.priority, cut.created_at) <= (-job.priority, job.created_at)):
-            return Choice.items_of(cut.id, JobKind(cut.kind))
-        if job is None:
+            found = conn.execute(_LOOK, bound).all()
+        if not found:
             return None
-        kind = JobKind(job.kind)
+        best = min(found, key=lambda row: (-row.priority, row.created_at, -row.job_id))
+        kind = JobKind(best.kind)
+        if best.job_id:
+            return Choice.items_of(best.job_id, kind)
         where = "kind = :kind AND priority >= :least"
         return Choice(JOBS, kind, where, bound | {"kind": kind}, self._batch(kind))
 

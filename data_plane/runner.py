@@ -87,6 +87,7 @@ class Runner:
         self._flight_log = flight_log
         self._queue = Queue(database, leases, settings)
         self._batches: set[_Batch] = set()
+        self._batcher: threading.Thread | None = None
         self.ended: dict[str, int] = {}  # step → how many pieces of work it has ended
         self._threads = [
             *self._lane("slot", settings.slots, _ANY_PRIORITY),
@@ -173,15 +174,23 @@ class Runner:
         look: Callable[[], Choice | None],
     ) -> None:
         """Do what was claimed; claim what comes next together with each finish."""
-        while choice and rows:
-            with self._leases.hold(choice.machine, choice.kind, rows) as held:
-                outcomes = self._perform(held)
-                is_put_back = any(one.step == "release" for one in outcomes)
-                choice = look() if self._wants_more() and not is_put_back else None
-                rows = self._finish(outcomes, choice)
+        try:
+            while choice and rows:
+                if choice.limit > 1:
+                    self._batcher = threading.current_thread()
+                with self._leases.hold(choice.machine, choice.kind, rows) as held:
+                    outcomes = self._perform(held)
+                    is_put_back = any(one.step == "release" for one in outcomes)
+                    choice = look() if self._wants_more() and not is_put_back else None
+                    rows = self._finish(outcomes, choice)
+        finally:
+            if self._batcher is threading.current_thread():
+                self._batcher = None
 
     def _look(self, least_priority: int) -> Choice | None:
         choice = self._queue.look(least_priority)
+        if choice and choice.limit > 1 and self._batcher not in (None, threading.current_thread()):
+            return None  # work too short for two threads of one process to share it
         # What comes after a pause must not be claimed by who began to look before it.
         return choice if self._wants_more() else None
 

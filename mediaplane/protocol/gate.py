@@ -76,7 +76,7 @@ def take_all(
         bound["locked_jobs"] = statements.id_list(jobs, dialect)
     statement = statements.update(machine, step, tuple(sorted(values)), dialect, where)
     bound |= {f"new_{column}": value for column, value in values.items()}
-    rows = [row._mapping for row in conn.execute(statement, bound)]
+    rows = [row._mapping for row in conn.execute(statement, bound).all()]
     _follow_up(conn, machine, step, rows)
     return rows
 
@@ -153,12 +153,18 @@ def claim(
         raise GateRefused(f"{machine.name}.{step_name} is not a claim")
     if limit < 1:
         return []  # to SQLite a negative limit is no limit
-    statement = statements.claim(machine, step, conn.dialect.name, where)
+    dialect = conn.dialect.name
+    is_told_at_once = dialect == "postgresql" and machine is JOBS
+    told = history.insert_from(step.events[0], dialect, "moved") if is_told_at_once else ""
+    statement = statements.claim(machine, step, dialect, where, told)
     bound = {"worker": worker_id, "lease_ms": int(lease_seconds * 1000), "limit": limit}
-    rows = [row._mapping for row in conn.execute(statement, bound | dict(parameters or {}))]
+    rows = [row._mapping for row in conn.execute(statement, bound | dict(parameters or {})).all()]
     for column, is_descending in reversed(machine.ranking):
         rows.sort(key=lambda row: row[column], reverse=is_descending)
-    history.record(conn, machine, step, rows)
+    if is_told_at_once and rows:
+        changed(conn, Topic.NEWS)
+    else:
+        history.record(conn, machine, step, rows)
     return rows
 
 
@@ -225,19 +231,21 @@ def _take_held(
         return []
     if len(workers) > 1:
         raise GateRefused(f"{machine.name}.{step_name}: the rows of one worker at a time")
-    if step.counts and conn.dialect.name == "postgresql":
-        ids = statements.id_list((lessee.row_id for lessee, _values in held), "postgresql")
-        history.lock_jobs(conn, statements.among("id", "ids", "postgresql"), {"ids": ids})
+    dialect = conn.dialect.name
+    ids = statements.id_list((lessee.row_id for lessee, _values in held), dialect)
+    if step.counts and dialect == "postgresql":
+        history.lock_jobs(conn, statements.among("id", "ids", dialect), {"ids": ids})
     bound: dict[str, Any] = {
         "worker": workers.pop(),
+        "ids": ids,
         "held": statements.held_rows(
             (lessee.row_id, lessee.epoch, values) for lessee, values in held
         ),
     }
     if step.lease is Lease.KEEP:
         bound["lease_ms"] = int(lease_seconds * 1000)
-    statement = statements.owners_update(machine, step, tuple(sorted(columns)), conn.dialect.name)
-    rows = [row._mapping for row in conn.execute(statement, bound)]
+    statement = statements.owners_update(machine, step, tuple(sorted(columns)), dialect)
+    rows = [row._mapping for row in conn.execute(statement, bound).all()]
     _follow_up(conn, machine, step, rows)
     return rows
 
@@ -247,7 +255,7 @@ def _follow_up(conn: Connection, machine: Machine, step: Step, rows: Sequence[Ro
     if not rows:
         return
     if machine is JOBS and step.target in machine.final:
-        _close_items(conn, [row["id"] for row in rows])
+        _close_items(conn, [row["id"] for row in rows if row["total_items"] is not None])
     history.record(conn, machine, step, rows)
     if step.counts:
         history.count(conn, step, rows)
@@ -255,11 +263,15 @@ def _follow_up(conn: Connection, machine: Machine, step: Step, rows: Sequence[Ro
 
 def _close_items(conn: Connection, job_ids: Sequence[int]) -> None:
     """End what is left of the items of jobs that have ended."""
+    if not job_ids:
+        return
     step, dialect = _CLOSING[plane_of(conn)], conn.dialect.name
     of_jobs = statements.among("job_id", "jobs", dialect)
     statement = statements.update(JOB_ITEMS, step, (), dialect, of_jobs)
     bound = {"jobs": statements.id_list(job_ids, dialect)}
-    _follow_up(conn, JOB_ITEMS, step, [row._mapping for row in conn.execute(statement, bound)])
+    _follow_up(
+        conn, JOB_ITEMS, step, [row._mapping for row in conn.execute(statement, bound).all()]
+    )
 
 
 def _admit(conn: Connection, machine: Machine, step_name: str, columns: Iterable[str]) -> Step:

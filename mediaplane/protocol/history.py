@@ -76,19 +76,25 @@ def lock_jobs(conn: Connection, items: str, parameters: Mapping[str, Any]) -> li
 
 @lru_cache(maxsize=32)
 def _insert(event: EventType, dialect: str) -> TextClause:
-    source, job_id, payload = "jobs", "id", ""
+    of_items = event in (EventType.ITEM_DONE, EventType.ITEM_PROGRESS)
+    source = f"{'job_items' if of_items else 'jobs'} WHERE {among('id', 'ids', dialect)}"
+    return text(insert_from(event, dialect, source))
+
+
+def insert_from(event: EventType, dialect: str, source: str) -> str:
+    """Return the insert of an event for every row of a source: of jobs, or of items."""
+    job_id = "id"
     if event in (EventType.ITEM_DONE, EventType.ITEM_PROGRESS):
-        source, job_id, payload = "job_items", "job_id", _item_payload(event, dialect)
+        job_id, payload = "job_id", _item_payload(event, dialect)
     elif event is EventType.LOG:
         payload = _object({"level": "'info'", "message": "CAST(:says AS TEXT)"}, dialect)
     else:
         columns, has_task = _OF_JOB[event]
         fields = {_KEYS.get(column, column): column for column in columns}
         payload = _with_task(fields, dialect) if has_task else _object(fields, dialect)
-    return text(
+    return (
         "INSERT INTO events (job_id, type, payload, created_at)"
-        f" SELECT {job_id}, '{event}', {payload}, {NOW_SQL[dialect]} FROM {source}"
-        f" WHERE {among('id', 'ids', dialect)} ORDER BY id"
+        f" SELECT {job_id}, '{event}', {payload}, {NOW_SQL[dialect]} FROM {source} ORDER BY id"
     )
 
 

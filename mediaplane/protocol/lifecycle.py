@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from sqlalchemy import Table
 
@@ -85,13 +86,13 @@ class Machine:
                 return step
         raise LookupError(f"{self.name} has no step {name!r}")
 
-    @property
+    @cached_property
     def ranking(self) -> list[tuple[str, bool]]:
         """The columns of the claim order, each with whether the highest comes first."""
         parts = (part.split() for part in self.claim_order.split(","))
         return [(words[0], words[-1] == "DESC") for words in parts]
 
-    @property
+    @cached_property
     def final(self) -> tuple[str, ...]:
         """The statuses that no step leaves."""
         left = {source for step in self.steps if step.target for source in step.sources}

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Table, text
@@ -15,6 +16,9 @@ from mediaplane.protocol.lifecycle import OWNER, Lease, Machine, Step
 # What makes a write of the owner safe: the epoch is that of its own claim. The worker's id alone
 # would let an earlier attempt of the same worker finish what it has lost.
 FENCE = "lease_epoch = held.epoch"
+
+# What follows from the end of a lease needs no more of the row than this.
+_END = ("id", "job_id", "total_items")
 
 _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
@@ -44,7 +48,8 @@ def held_rows(rows: Iterable[tuple[int, int, Mapping[str, Any]]]) -> str:
     return json.dumps(
         [
             {"id": row_id, "epoch": epoch} | {f"new_{name}": new for name, new in values.items()}
-            for row_id, epoch, values in rows
+            # By id, as every statement that locks many rows does.
+            for row_id, epoch, values in sorted(rows, key=itemgetter(0))
         ]
     )
 
@@ -76,15 +81,19 @@ def owners_update(
     for column in columns:
         new = f"held.new_{column}"
         written[column] = f"coalesce({new}, {column})" if step.lease is Lease.KEEP else new
-    conditions = [f"{machine.name}.id = held.id", FENCE, *_conditions(step, now)]
-    if dialect == "postgresql":
-        ids = "SELECT id FROM jsonb_to_recordset(CAST(:held AS JSONB)) AS rows (id BIGINT)"
-        conditions.append(f"{machine.name}.{_in_order(machine, f'id IN ({ids})')}")
+    conditions = [
+        f"{machine.name}.id = held.id",
+        among(f"{machine.name}.id", "ids", dialect),  # so that no plan begins with all that run
+        FENCE,
+        *_conditions(step, now),
+    ]
     sql = (
         f"UPDATE {machine.name} SET {_set_clause(written)}"
         f" FROM {_held(machine, columns, dialect)} WHERE {' AND '.join(conditions)}"
     )
-    return _typed(machine, step, sql)
+    if step.lease is Lease.KEEP:
+        return _typed(machine, step, sql)
+    return _typed(machine, step, sql, [name for name in _END if name in machine.table.columns])
 
 
 @lru_cache(maxsize=512)
@@ -108,8 +117,11 @@ def legal(step: Step, where: str, dialect: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def claim(machine: Machine, step: Step, dialect: str, where: str) -> TextClause:
-    """Return the update by which a worker becomes the owner of the best rows."""
+def claim(machine: Machine, step: Step, dialect: str, where: str, told: str = "") -> TextClause:
+    """Return the update by which a worker becomes the owner of the best rows.
+
+    With `told`, an insert from the rows in `moved`, both are one statement (PostgreSQL).
+    """
     now = NOW_SQL[dialect]
     chosen = (
         f"SELECT id FROM {machine.name} WHERE {' AND '.join(_conditions(step, now))} AND ({where})"
@@ -121,7 +133,15 @@ def claim(machine: Machine, step: Step, dialect: str, where: str) -> TextClause:
     else:
         chosen = f"id IN ({chosen})"
     written = _assignments(machine, step, now)
-    return _typed(machine, step, f"UPDATE {machine.name} SET {_set_clause(written)} WHERE {chosen}")
+    sql = f"UPDATE {machine.name} SET {_set_clause(written)} WHERE {chosen}"
+    if not told:
+        return _typed(machine, step, sql)
+    columns = machine.table.columns
+    both = text(
+        f"WITH moved AS ({sql} RETURNING {', '.join(columns.keys())}), told AS ({told})"
+        " SELECT * FROM moved"
+    )
+    return both.columns(*columns)  # type: ignore[return-value]
 
 
 @lru_cache(maxsize=16)
@@ -192,10 +212,13 @@ def _set_clause(written: Mapping[str, str]) -> str:
     return ", ".join(f"{column} = {sql}" for column, sql in written.items())
 
 
-def _typed(machine: Machine, step: Step, sql: str) -> TextClause:
+def _typed(
+    machine: Machine, step: Step, sql: str, columns: Sequence[str] | None = None
+) -> TextClause:
     """Return the changed rows too, with the values that the table's columns have (JSON)."""
     # By name: migrations append columns, so the order here need not be that of the database.
-    columns = ", ".join(f"{machine.name}.{name}" for name in machine.table.columns.keys())  # noqa: SIM118
-    statement = text(f"{sql} RETURNING {columns}")
+    names = columns or machine.table.columns.keys()
+    statement = text(f"{sql} RETURNING {', '.join(f'{machine.name}.{name}' for name in names)}")
     fixed = {f"set_{column}": value for column, value in step.sets.items() if column in step.writes}
-    return statement.bindparams(**fixed).columns(*machine.table.columns)  # type: ignore[return-value]
+    shown = (machine.table.columns[name] for name in names)
+    return statement.bindparams(**fixed).columns(*shown)  # type: ignore[return-value]

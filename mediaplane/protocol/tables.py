@@ -87,6 +87,7 @@ jobs = new_table(
     Column("retry_of", ForeignKey("jobs.id")),
     Column("progress", Float, nullable=False, server_default="0"),
     count_column("processed_items"),
+    # Set when the job is cut into items, and then from its first moment.
     Column("total_items", BigInteger),
     Column("total_bytes", BigInteger),
     # What became of the items, in the unit of total_items: written with the item itself. Those

@@ -1,5 +1,7 @@
 """Every way in which the data plane may write: the steps of the machines and these few more."""
 
+from functools import lru_cache
+
 from mediaplane.protocol import tables
 from mediaplane.protocol.lifecycle import Lease, Machine, WritePath
 from mediaplane.protocol.machines import JOB_ITEMS, JOBS, MACHINES
@@ -100,6 +102,7 @@ BOOTSTRAP_IO = WritePath(
 DELETE_THUMBNAILS = WritePath("thumbnails", "cleanup", deletes=True)
 
 
+@lru_cache(maxsize=256)
 def paths_of(machine: Machine, *step_names: str) -> tuple[WritePath, ...]:
     """Return every path that taking these steps of the data plane can touch."""
     paths: list[WritePath] = []

@@ -250,7 +250,7 @@ def test_after_its_end_no_step_adds_to_the_history_of_a_job(
     with database.control.write() as conn:
         rows = Rows(conn)
         columns = {"attempts": 4, "cancel_requested_at": LONG_AGO, "retry_after": LONG_AGO}
-        job = rows.add("jobs", **HELD | columns, status=step.sources[0])
+        job = rows.add("jobs", **HELD | columns, status=step.sources[0], total_items=1)
         status = "completed" if ending == "complete" else "running"
         item = rows.add(
             "job_items", **HELD | {"worker_id": OTHER_WORKER}, job_id=job, status=status

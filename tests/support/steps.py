@@ -119,7 +119,7 @@ def add_row(rows: Rows, machine: Machine, **columns: Any) -> int:
     if job_status:
         job = HELD if job_status == "running" else {}
         job = job | {"cancel_requested_at": columns.pop("job_cancel_requested_at", None)}
-        columns["job_id"] = rows.add("jobs", status=job_status, **job)
+        columns["job_id"] = rows.add("jobs", status=job_status, total_items=1, **job)
     thumbnail_status = columns.pop("thumbnail_status", None)
     item_status = columns.pop("item_status", None)
     row_id: int = rows.add(machine.name, **columns)
