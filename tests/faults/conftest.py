@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.site import Site
 from tests.faults.zygote import Zygote, running_zygote
-from tests.support.databases import Databases
+from tests.support.databases import Copies, Databases, opened
 
 KILLS = 100
 SEED = 20240229
@@ -42,3 +42,15 @@ def zygote() -> Iterator[Zygote]:
 @pytest.fixture
 def site(database: Databases, zygote: Zygote, tmp_path: Path) -> Site:
     return Site(database, zygote, tmp_path)
+
+
+@pytest.fixture
+def sqlite_site(sqlite_template: Copies, zygote: Zygote, tmp_path: Path) -> Iterator[Site]:
+    with sqlite_template() as url, opened(url) as database:
+        yield Site(database, zygote, tmp_path)
+
+
+@pytest.fixture
+def postgres_site(postgres_template: Copies, zygote: Zygote, tmp_path: Path) -> Iterator[Site]:
+    with postgres_template() as url, opened(url) as database:
+        yield Site(database, zygote, tmp_path)

@@ -17,7 +17,13 @@ import psycopg  # noqa: F401 - for the forked: whoever uses PostgreSQL imports i
 from tests.faults import roles, scenarios
 
 _PR_SET_PDEATHSIG = 1
-_ROLES = (roles.work, roles.recover, scenarios.work_mortally, scenarios.govern_mortally)
+_ROLES = (
+    roles.work,
+    roles.recover,
+    roles.lock_out,
+    scenarios.work_mortally,
+    scenarios.govern_mortally,
+)
 _BY_NAME: dict[str, Any] = {role.__name__: role for role in _ROLES}
 
 

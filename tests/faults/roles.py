@@ -2,9 +2,14 @@
 
 import logging
 import signal
+import sqlite3
 import threading
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy import make_url
 
 from control_plane import loops
 from control_plane.settings import ControlSettings
@@ -30,9 +35,9 @@ WORKER: dict[str, Any] = {
 CONTROL = {"recovery_seconds": 0.05, "retry_base_seconds": 0.02, "retry_max_seconds": 0.1}
 
 
-def work(url: str, state: str, account: str, **settings: Any) -> None:
+def work(url: str, state: str, log: str, account: str, **settings: Any) -> None:
     """Be a worker, with everything but the calls it answers."""
-    stop = _until_told(state)
+    stop = _until_told(log)
     EXECUTORS[JobKind.PROBE] = witnessed(Path(account))
     database = Database(url, Plane.DATA)
     worker = Worker(database, DataSettings(**(WORKER | settings)), places(state, url), stop)
@@ -42,9 +47,9 @@ def work(url: str, state: str, account: str, **settings: Any) -> None:
     database.close()
 
 
-def recover(url: str, state: str, **settings: Any) -> None:
+def recover(url: str, state: str, log: str, **settings: Any) -> None:
     """Be a control plane, with everything but the calls it answers."""
-    stop = _until_told(state)
+    stop = _until_told(log)
     database = Database(url, Plane.CONTROL)
     bell = database.bell = Bell(database, places(state, url).runtime)
     bell.start()
@@ -56,6 +61,18 @@ def recover(url: str, state: str, **settings: Any) -> None:
     database.close()
 
 
+def lock_out(url: str, seconds: float, times: int) -> None:
+    """Hold SQLite's write lock for a while, again and again."""
+    path = make_url(url).database
+    assert path
+    with closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as conn:
+        for _ in range(times):
+            conn.execute("BEGIN IMMEDIATE")
+            time.sleep(seconds)
+            conn.execute("ROLLBACK")
+            time.sleep(0.2)  # the others' turn
+
+
 def places(state: str, url: str) -> Locations:
     """Return the locations of a process that serves nothing."""
     locations = Locations(Path(state), url, "unix:unused", "unix:unused")
@@ -63,13 +80,13 @@ def places(state: str, url: str) -> Locations:
     return locations
 
 
-def _until_told(state: str) -> threading.Event:
+def _until_told(log: str) -> threading.Event:
     """Log to a file that tests can read, and return what SIGTERM sets."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     logging.basicConfig(
-        filename=f"{state}.log",
+        filename=log,
         level=logging.WARNING,
         format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s",
     )

@@ -1,10 +1,13 @@
 """One installation under fire: a database, a state directory, the processes, and what was asked."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from sqlalchemy import func, select
+from sqlalchemy.exc import DBAPIError
 
 from control_plane.policy import admission
 from control_plane.policy.admission import Wanted
@@ -23,14 +26,17 @@ MAX_ATTEMPTS = 100_000
 class Site:
     """Knows every job that was acknowledged and how it must end."""
 
-    def __init__(self, database: Databases, zygote: Zygote, directory: Path) -> None:
+    def __init__(
+        self, database: Databases, zygote: Zygote, directory: Path, state: Path | None = None
+    ) -> None:
         self.database = database
         self.zygote = zygote
-        self.state = directory / "state"
+        self.state = state or directory / "state"
         # Beside the state directory, so that what happens to that does not happen to them.
         self.account = directory / "account"
-        self.log = directory / "state.log"
+        self.log = directory / "log"
         self.expected: dict[int, str] = {}
+        self.refusals = 0  # requests that were not acknowledged and were made again
 
     def start_worker(self, **settings: Any) -> int:
         """Start a worker process and return its id."""
@@ -59,6 +65,22 @@ class Site:
             job_id = int(admission.create(conn, wanted)["id"])
         self.expected[job_id] = "completed"
         return job_id
+
+    def insist(self, request_id: str, **probe: Any) -> float:
+        """Ask for a probe until it is acknowledged, and return for how many seconds."""
+        began_at = time.monotonic()
+        wanted = Wanted(JobKind.PROBE, max_attempts=MAX_ATTEMPTS, request_id=request_id,
+                        probe=ProbePayload(**probe))  # fmt: skip
+        while True:
+            try:
+                with self.database.control.write() as conn:
+                    job_id = int(admission.create(conn, wanted)["id"])
+            except (DBAPIError, psycopg.Error):  # that of a new connection is the driver's own
+                self.refusals += 1
+                time.sleep(0.02)
+            else:
+                self.expected[job_id] = "completed"
+                return time.monotonic() - began_at
 
     def count(self, *statuses: str) -> int:
         """Return how many jobs stand in one of these statuses."""
@@ -101,4 +123,4 @@ class Site:
         assert list(scratch.rglob("*")) == []
 
     def _places(self) -> dict[str, str]:
-        return {"url": self.database.url, "state": str(self.state)}
+        return {"url": self.database.url, "state": str(self.state), "log": str(self.log)}
