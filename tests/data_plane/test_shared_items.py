@@ -1,6 +1,9 @@
 """The items of a job: shared by workers, counted in the job, and left alone when it is to stop."""
 
 from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import event
 
 from data_plane.executor import Context, Fail, Skip
 from tests.support import worker as hand
@@ -102,3 +105,22 @@ def test_a_paused_worker_finishes_what_it_has_and_claims_again_when_resumed(
         assert desk.job(second)["status"] == "pending"
         worker.leases.paused.clear()
         desk.wait_for(second, "completed")
+
+
+def test_what_comes_after_a_pause_is_not_claimed_by_a_look_that_began_before_it(
+    desk: Desk, database: Databases
+) -> None:
+    worker, first = Worker(database.data), desk.probe()
+    later: list[int] = []
+
+    def pause_and_add(_conn: Any, _cursor: Any, sql: str, *_rest: Any) -> None:
+        # The look that goes with the end of the first.
+        if worker.leases.all() and sql.startswith("SELECT") and not later:
+            worker.leases.paused.set()
+            later.append(desk.probe())
+
+    event.listen(database.data.engine, "before_cursor_execute", pause_and_add)
+    worker.runner.work_once()
+    event.remove(database.data.engine, "before_cursor_execute", pause_and_add)
+    assert desk.job(first)["status"] == "completed"
+    assert [desk.job(job_id)["status"] for job_id in later] == ["pending"]
