@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from data_plane.jail import Jail
@@ -49,18 +50,29 @@ class LeaseLost(Exception):
 class Control:
     """How the outside stops a piece of work, and how the work reports how far it is."""
 
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    lost: threading.Event = field(default_factory=threading.Event)
     # Of the whole worker: what is not done by now is put back.
     interrupted: threading.Event = field(default_factory=threading.Event)
     items: int = 0
     bytes: int = 0
 
+    # Made by whoever sets or awaits them: most work is over before, and an event costs more to
+    # make than the rest of a tiny job.
+    @cached_property
+    def cancelled(self) -> threading.Event:
+        """Set when somebody asked for the work to stop."""
+        return threading.Event()
+
+    @cached_property
+    def lost(self) -> threading.Event:
+        """Set when somebody else has the work now."""
+        return threading.Event()
+
     def check(self) -> None:
         """Raise what ends the work early, if anything does."""
-        if self.lost.is_set():
+        made = vars(self)
+        if "lost" in made and self.lost.is_set():
             raise LeaseLost
-        if self.cancelled.is_set():
+        if "cancelled" in made and self.cancelled.is_set():
             raise Cancelled
         if self.interrupted.is_set():
             raise Interrupted

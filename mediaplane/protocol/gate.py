@@ -239,7 +239,7 @@ def _take_held(
         "worker": workers.pop(),
         "ids": ids,
         "held": statements.held_rows(
-            (lessee.row_id, lessee.epoch, values) for lessee, values in held
+            ((lessee.row_id, lessee.epoch, values) for lessee, values in held), dialect
         ),
     }
     if step.lease is Lease.KEEP:

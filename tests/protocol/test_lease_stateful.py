@@ -270,7 +270,7 @@ def test_without_the_fence_a_life_goes_wrong(
         phases=[Phase.generate],
         report_multiple_bugs=False,
     )
-    monkeypatch.setattr(statements, "FENCE", "held.epoch = held.epoch")
+    monkeypatch.setattr(statements, "FENCE", "{epoch} = {epoch}")
     statements.owners_update.cache_clear()
     try:
         with pytest.raises(AssertionError):
