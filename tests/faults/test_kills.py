@@ -14,6 +14,7 @@ from mediaplane.protocol.tables import jobs, worker_status
 from tests.faults import invariants
 from tests.faults.roles import WORKER
 from tests.faults.site import Site
+from tests.faults.witness import entries
 from tests.support.waiting import eventually
 
 CREW = 3
@@ -89,6 +90,20 @@ def test_work_is_done_once_whoever_is_killed_or_stopped(
     assert storm.long_stops >= kills // 25
     # A good part of the blows hit a worker that had work in hand.
     assert site.repetitions() >= kills // 5
+
+
+def test_a_worker_that_is_given_the_work_it_has_lost_ends_it_once(site: Site) -> None:
+    (job,) = site.admit(1, seconds=4 * LEASE_SECONDS)
+    processes = [site.start_worker(), site.start_control()]
+    eventually(lambda: entries(site.account))
+    os.kill(processes[0], signal.SIGSTOP)
+    eventually(lambda: site.status(job) == "pending")
+    os.kill(processes[0], signal.SIGCONT)
+    site.wait_until_done()
+    site.check(processes)
+    starts = [entry for entry in entries(site.account) if entry.what == "start"]
+    assert [entry.epoch for entry in starts[:2]] == [1, 2]
+    assert len({entry.worker for entry in starts}) == 1
 
 
 def test_a_data_plane_that_is_killed_with_work_in_hand_loses_none_of_it(site: Site) -> None:
