@@ -158,7 +158,7 @@ def test_items_of_a_lost_worker_return_and_those_of_a_cancelled_job_end(
     database: Databases,
 ) -> None:
     running = add(database, "jobs", **HELD)
-    cancelled = add(database, "jobs", cancel_requested_at=LONG_AGO)
+    cancelled = add(database, "jobs", cancel_requested_at=LONG_AGO, total_items=3)
     lost = add(database, "job_items", job_id=running, **EXPIRED)
     held = add(database, "job_items", job_id=running, **HELD)
     done = add(database, "job_items", job_id=cancelled, status="completed")
@@ -230,7 +230,7 @@ def test_a_worker_that_comes_back_is_not_offline_any_more(database: Databases) -
 
 
 def test_items_of_a_failed_job_do_not_wait_for_ever(database: Databases) -> None:
-    failed = add(database, "jobs", status="retryable", attempts=5)
+    failed = add(database, "jobs", status="retryable", attempts=5, total_items=1)
     waiting = add(database, "job_items", job_id=failed)
     recover(database)
     assert get(database, "jobs", failed)["status"] == "failed"
