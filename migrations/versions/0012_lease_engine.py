@@ -43,6 +43,7 @@ def upgrade() -> None:
     op.add_column("worker_status", sa.Column("commanded_at", sa.BigInteger()))
     _count_finished_items()
     if op.get_bind().dialect.name == "postgresql":
+        op.drop_constraint("fk_events_job_id", "events", type_="foreignkey")
         for table in BUSY:
             op.execute(f"ALTER TABLE {table} SET ({VACUUM[0]} = 0.01, {VACUUM[1]} = 1000)")
 
@@ -77,6 +78,8 @@ def downgrade() -> None:
         op.execute(f"DELETE FROM {table} WHERE job_id IN {probes}")
     op.execute(f"UPDATE jobs SET retry_of = NULL WHERE retry_of IN {probes}")
     op.execute("DELETE FROM jobs WHERE kind = 'probe'")
+    if op.get_bind().dialect.name == "postgresql":
+        op.create_foreign_key("fk_events_job_id", "events", "jobs", ["job_id"], ["id"])
     op.drop_column("worker_status", "commanded_at")
     for index in ("ix_jobs_claim", "ix_jobs_retryable", "ix_jobs_retry_of"):
         op.drop_index(index, "jobs")
