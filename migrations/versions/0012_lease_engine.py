@@ -21,6 +21,7 @@ VACUUM = ("autovacuum_vacuum_scale_factor", "autovacuum_vacuum_threshold")
 def upgrade() -> None:
     op.drop_index("ix_jobs_claim", "jobs")
     op.drop_index("ix_jobs_retryable", "jobs")
+    op.drop_index("ix_jobs_page", "jobs")
     with altered("jobs") as batch:
         for counter in COUNTERS:
             batch.add_column(
@@ -30,6 +31,7 @@ def upgrade() -> None:
         batch.drop_constraint("ck_jobs_kind", type_="check")
         batch.create_check_constraint("ck_jobs_kind", f"kind IN ({KINDS}, 'probe')")
     check_references()
+    op.create_index("ix_jobs_page", "jobs", ["created_at", "id"])
     _index("ix_jobs_claim", "pending", sa.text("priority DESC"), "created_at", "id")
     _index("ix_jobs_retryable", "retryable", "retry_after", "id")
     with_retry = sa.text("retry_of IS NOT NULL")
@@ -81,7 +83,7 @@ def downgrade() -> None:
     if op.get_bind().dialect.name == "postgresql":
         op.create_foreign_key("fk_events_job_id", "events", "jobs", ["job_id"], ["id"])
     op.drop_column("worker_status", "commanded_at")
-    for index in ("ix_jobs_claim", "ix_jobs_retryable", "ix_jobs_retry_of"):
+    for index in ("ix_jobs_page", "ix_jobs_claim", "ix_jobs_retryable", "ix_jobs_retry_of"):
         op.drop_index(index, "jobs")
     with altered("jobs") as batch:
         batch.drop_constraint("ck_jobs_kind", type_="check")
@@ -90,5 +92,6 @@ def downgrade() -> None:
             batch.drop_column(counter)
         batch.drop_column("progress_at")
     check_references()
+    op.create_index("ix_jobs_page", "jobs", [sa.text("created_at DESC"), sa.text("id DESC")])
     _index("ix_jobs_claim", "pending", "kind", sa.text("priority DESC"), "created_at", "id")
     _index("ix_jobs_retryable", "retryable", "id")
