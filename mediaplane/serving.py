@@ -72,7 +72,7 @@ def build_server(
             ("grpc.max_receive_message_length", _MAX_MESSAGE),
             ("grpc.max_send_message_length", _MAX_MESSAGE),
             ("grpc.max_metadata_size", 16 << 10),
-            ("grpc.max_concurrent_streams", 256),
+            ("grpc.max_concurrent_streams", calls + streams),
             ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
         ],
     )
