@@ -40,17 +40,26 @@ def zygote() -> Iterator[Zygote]:
 
 
 @pytest.fixture
-def site(database: Databases, zygote: Zygote, tmp_path: Path) -> Site:
-    return Site(database, zygote, tmp_path)
+def site(database: Databases, zygote: Zygote, tmp_path: Path) -> Iterator[Site]:
+    with Site(database, zygote, tmp_path) as site:
+        yield site
 
 
 @pytest.fixture
 def sqlite_site(sqlite_template: Copies, zygote: Zygote, tmp_path: Path) -> Iterator[Site]:
-    with sqlite_template() as url, opened(url) as database:
-        yield Site(database, zygote, tmp_path)
+    with (
+        sqlite_template() as url,
+        opened(url) as database,
+        Site(database, zygote, tmp_path) as site,
+    ):
+        yield site
 
 
 @pytest.fixture
 def postgres_site(postgres_template: Copies, zygote: Zygote, tmp_path: Path) -> Iterator[Site]:
-    with postgres_template() as url, opened(url) as database:
-        yield Site(database, zygote, tmp_path)
+    with (
+        postgres_template() as url,
+        opened(url) as database,
+        Site(database, zygote, tmp_path) as site,
+    ):
+        yield site

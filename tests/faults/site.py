@@ -1,9 +1,11 @@
 """One installation under fire: a database, a state directory, the processes, and what was asked."""
 
+import os
+import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 from sqlalchemy import func, select
@@ -11,12 +13,17 @@ from sqlalchemy.exc import DBAPIError
 
 from control_plane.policy import admission
 from control_plane.policy.admission import Wanted
+from mediaplane.locations import Locations
+from mediaplane.planes import command_line
 from mediaplane.protocol.kinds import ProbePayload
 from mediaplane.protocol.tables import job_items, jobs
 from mediaplane.protocol.values import JobKind
+from mediaplane.settings import variable
 from tests.faults import invariants
+from tests.faults.roles import CONTROL, WORKER
 from tests.faults.zygote import Zygote
 from tests.support.databases import Databases
+from tests.support.planes import Desk
 from tests.support.waiting import eventually
 
 # More than any job can need, so that a job that fails has been lost.
@@ -37,6 +44,17 @@ class Site:
         self.log = directory / "log"
         self.expected: dict[int, str] = {}
         self.refusals = 0  # requests that were not acknowledged and were made again
+        self._planes: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Kill whatever a test that failed has left running."""
+        self.zygote.clear()
+        for plane in self._planes:
+            plane.kill()
+            plane.wait()
 
     def start_worker(self, **settings: Any) -> int:
         """Start a worker process and return its id."""
@@ -45,6 +63,28 @@ class Site:
     def start_control(self, **settings: Any) -> int:
         """Start a process with the loops of a control plane and return its id."""
         return self.zygote.start("recover", **self._places(), **settings)
+
+    def start_plane(self, module: str, number: int) -> tuple[str, subprocess.Popen[bytes]]:
+        """Start a plane as it is, with its calls; return its address and its process."""
+        # Without a file: the path of a test's directory may be too long for a socket.
+        address = f"unix-abstract:{self.state}-{module}-{number}"
+        chosen = WORKER if module == "data_plane" else CONTROL
+        settings = {variable(name): str(value) for name, value in chosen.items()}
+        places = Locations(self.state, self.database.url, address, address).environment()
+        self.state.mkdir(exist_ok=True)
+        with self.log.open("ab") as log:
+            plane = subprocess.Popen(
+                command_line(module),
+                env=os.environ | settings | places,
+                stdin=subprocess.DEVNULL,
+                stderr=log,
+            )
+        self._planes.append(plane)
+        return address, plane
+
+    def wait_for_workers(self, count: int) -> None:
+        """Wait until so many workers have made themselves known."""
+        eventually(lambda: len(Desk(self.database.control).workers()) == count, 60)
 
     def admit(self, count: int, **probe: Any) -> list[int]:
         """Ask for probes that must be completed."""

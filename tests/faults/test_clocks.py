@@ -12,7 +12,6 @@ from mediaplane.protocol.tables import jobs
 from tests.faults.site import Site
 from tests.faults.witness import entries
 from tests.faults.zygote import Zygote, running_zygote
-from tests.support.planes import Desk
 from tests.support.waiting import eventually
 
 HOUR_MS = 3_600_000
@@ -62,13 +61,13 @@ def test_a_worker_whose_clock_jumps_by_hours_keeps_its_leases_and_takes_no_other
         honest = [site.start_worker(lease_seconds=LEASE_SECONDS), site.start_control()]
         false_site = Site(site.database, clock.zygote, tmp_path)
         false = false_site.start_worker(lease_seconds=LEASE_SECONDS)
-        wait_for_workers(site)
+        site.wait_for_workers(2)
         for offset in ("+5h", "-5h", "+0"):
             site.admit(JOBS // 3, seconds=0.3)
             eventually(lambda: site.count("running") > SLOTS)
             clock.set(offset)
             site.wait_until_done()
-        clock.zygote.end(false)
+        assert clock.zygote.kill(false)
     assert {1, -1} <= skews(site)
     assert site.repetitions() == 0
     with site.database.control.read() as conn:
@@ -89,7 +88,7 @@ def test_a_machine_whose_clock_jumps_ahead_by_hours_repeats_what_is_in_hand_at_m
         site = Site(sqlite_site.database, clock.zygote, tmp_path)
         processes = [site.start_worker(lease_seconds=LEASE_SECONDS) for _ in range(2)]
         processes.append(site.start_control())
-        wait_for_workers(site)
+        site.wait_for_workers(2)
         jumps = ("+5h", "+10h")
         for offset in jumps:
             site.admit(JOBS // 2, seconds=0.3)
@@ -99,12 +98,10 @@ def test_a_machine_whose_clock_jumps_ahead_by_hours_repeats_what_is_in_hand_at_m
         assert {0, 1} <= skews(site)
         in_hand = len(processes[:2]) * SLOTS
         assert site.repetitions() <= len(jumps) * in_hand
-        site.check(processes, clock=False)
-
-
-def wait_for_workers(site: Site) -> None:
-    """Wait until both workers are there, so that both have a part of the work."""
-    eventually(lambda: len(Desk(site.database.control).workers()) == 2, 60)
+        for pid in processes:
+            assert clock.zygote.kill(pid)
+    sqlite_site.expected = site.expected
+    sqlite_site.check(clock=False)
 
 
 def skews(site: Site) -> set[int]:

@@ -1,6 +1,5 @@
 """Control planes are killed under load, and two of them at once do nothing twice."""
 
-import os
 import signal
 import subprocess
 import threading
@@ -13,9 +12,7 @@ from random import Random
 import grpc
 
 from mediaplane.client import Client
-from mediaplane.planes import command_line
 from mediaplane.v1 import job_service_pb2 as jobs_v1
-from tests.faults.roles import CONTROL
 from tests.faults.site import MAX_ATTEMPTS, Site
 from tests.support.control import job_id
 from tests.support.waiting import eventually
@@ -60,8 +57,8 @@ class Caller(threading.Thread):
 def test_a_control_plane_killed_under_load_keeps_every_job_it_acknowledged(
     site: Site, chance: Random
 ) -> None:
-    address, stop = address_of(site, 0), threading.Event()
-    worker, plane = site.start_worker(), start_control_plane(site, address)
+    stop, worker = threading.Event(), site.start_worker()
+    address, plane = site.start_plane("control_plane", 0)
     callers = [Caller(address, stop, name) for name in ("one", "two", "three")]
     with calling(callers, stop):
         for _ in range(RESTARTS):
@@ -70,7 +67,7 @@ def test_a_control_plane_killed_under_load_keeps_every_job_it_acknowledged(
             time.sleep(chance.uniform(0, 0.05))  # any moment is a good one
             plane.kill()
             assert plane.wait() == -signal.SIGKILL
-            plane = start_control_plane(site, address)
+            _address, plane = site.start_plane("control_plane", 0)
     # A kill that no call was waiting under would prove little.
     assert sum(caller.unanswered for caller in callers) >= RESTARTS
     acknowledged = [job for caller in callers for job in caller.acknowledged.values()]
@@ -83,11 +80,10 @@ def test_a_control_plane_killed_under_load_keeps_every_job_it_acknowledged(
 
 
 def test_two_control_planes_at_once_do_nothing_twice(site: Site) -> None:
-    addresses, stop = [address_of(site, 0), address_of(site, 1)], threading.Event()
-    worker = site.start_worker()
-    planes = [start_control_plane(site, address) for address in addresses]
+    stop, worker = threading.Event(), site.start_worker()
+    planes = [site.start_plane("control_plane", number) for number in range(2)]
     # Both are asked for the same, at about the same time.
-    callers = [Caller(address, stop, "same") for address in addresses]
+    callers = [Caller(address, stop, "same") for address, _plane in planes]
     site.admit_cut(30, seconds=0.01)
     with calling(callers, stop):
         for _ in range(KILLS):
@@ -105,30 +101,9 @@ def test_two_control_planes_at_once_do_nothing_twice(site: Site) -> None:
     site.wait_until_done()
     assert site.count("completed") == len(site.expected)
     assert site.repetitions() >= KILLS
-    for plane in planes:
+    for _address, plane in planes:
         stop_control_plane(plane)
     site.check([worker])
-
-
-def address_of(site: Site, number: int) -> str:
-    # Without a file: the path of a test's directory may be too long for a socket.
-    return f"unix-abstract:{site.state}-control-{number}"
-
-
-def start_control_plane(site: Site, address: str) -> subprocess.Popen[bytes]:
-    settings = {f"MEDIAPLANE_{name.upper()}": str(value) for name, value in CONTROL.items()}
-    places = {
-        "MEDIAPLANE_STATE": str(site.state),
-        "MEDIAPLANE_DATABASE_URL": site.database.url,
-        "MEDIAPLANE_CONTROL_ADDRESS": address,
-    }
-    with site.log.open("ab") as log:
-        return subprocess.Popen(
-            command_line("control_plane"),
-            env=os.environ | settings | places,
-            stdin=subprocess.DEVNULL,
-            stderr=log,
-        )
 
 
 def stop_control_plane(plane: subprocess.Popen[bytes]) -> None:

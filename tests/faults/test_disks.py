@@ -31,8 +31,11 @@ def site_on(
     if is_new:
         with template() as url:
             shutil.copyfile(str(make_url(url).database), path)
-    with opened(sqlite_url(path)) as database:
-        yield Site(database, zygote, directory, disk / "state")
+    with (
+        opened(sqlite_url(path)) as database,
+        Site(database, zygote, directory, disk / "state") as site,
+    ):
+        yield site
 
 
 def test_a_disk_that_is_full_for_a_while_costs_nothing_but_time(
@@ -44,7 +47,6 @@ def test_a_disk_that_is_full_for_a_while_costs_nothing_but_time(
         site_on(disk, sqlite_template, zygote, tmp_path) as site,
     ):
         processes = [site.start_worker(), site.start_worker(), site.start_control()]
-        site.admit_cut(20, seconds=0.02, scratch_bytes=100_000)
         site.admit(60, seconds=0.1, scratch_bytes=100_000)
         eventually(lambda: site.count("completed") >= 5)
         ballast = fill(disk)

@@ -2,14 +2,12 @@
 
 import os
 import signal
-import subprocess
 import threading
 import time
 from random import Random
 
 from sqlalchemy import select
 
-from mediaplane.planes import command_line
 from mediaplane.protocol.tables import jobs, worker_status
 from tests.faults import invariants
 from tests.faults.roles import WORKER
@@ -110,11 +108,11 @@ def test_a_data_plane_that_is_killed_with_work_in_hand_loses_none_of_it(site: Si
     site.admit(8, seconds=0.4, scratch_bytes=100_000)
     control = site.start_control()
     for number in range(3):
-        plane = start_data_plane(site, number)
+        _address, plane = site.start_plane("data_plane", number)
         eventually(lambda: has_work(site, plane.pid), 30)  # noqa: B023 - called at once
         plane.kill()
         assert plane.wait() == -signal.SIGKILL
-    last = start_data_plane(site, 3)
+    _address, last = site.start_plane("data_plane", 3)
     site.wait_until_done()
     last.terminate()
     assert last.wait() == 0
@@ -122,23 +120,6 @@ def test_a_data_plane_that_is_killed_with_work_in_hand_loses_none_of_it(site: Si
     site.zygote.end(control)
     invariants.check(site.database, site.expected, None)
     site.check_scratch()
-
-
-def start_data_plane(site: Site, number: int) -> subprocess.Popen[bytes]:
-    settings = {f"MEDIAPLANE_{name.upper()}": str(value) for name, value in WORKER.items()}
-    places = {
-        "MEDIAPLANE_STATE": str(site.state),
-        "MEDIAPLANE_DATABASE_URL": site.database.url,
-        "MEDIAPLANE_DATA_ADDRESS": f"unix-abstract:{site.state}-{number}",
-    }
-    site.state.mkdir(exist_ok=True)
-    with site.log.open("ab") as log:
-        return subprocess.Popen(
-            command_line("data_plane"),
-            env=os.environ | settings | places,
-            stdin=subprocess.DEVNULL,
-            stderr=log,
-        )
 
 
 def has_work(site: Site, pid: int) -> bool:

@@ -18,13 +18,17 @@ class Zygote:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
+        self._alive: set[int] = set()
 
     def start(self, role: str, **arguments: Any) -> int:
         """Start a process in a role of tests/faults/roles.py, and return its id."""
-        return self._ask({"role": role, "arguments": arguments})
+        pid = self._ask({"role": role, "arguments": arguments})
+        self._alive.add(pid)
+        return pid
 
     def wait(self, pid: int) -> int:
         """Wait for the end of a process and return its code, negative for a signal."""
+        self._alive.discard(pid)
         return self._ask({"wait": pid})
 
     def kill(self, pid: int) -> bool:
@@ -36,6 +40,11 @@ class Zygote:
         """Ask a process to stop and expect that it does so in order."""
         os.kill(pid, signal.SIGTERM)
         assert self.wait(pid) == 0
+
+    def clear(self) -> None:
+        """Kill whoever a test that failed has left running."""
+        for pid in list(self._alive):
+            self.kill(pid)
 
     def _ask(self, order: dict[str, Any]) -> int:
         assert self._process.stdin
