@@ -54,7 +54,7 @@ class Heartbeat:
         self._obey = obey
         self._stats = stats
         self._upkeep = upkeep
-        self._ear = bell.listen(Topic.WORK)
+        self._ear = bell.listen(Topic.ORDERS)
         self._jobs_of = text(
             "SELECT id, status, cancel_requested_at FROM jobs WHERE "
             + among("id", "ids", database.dialect)

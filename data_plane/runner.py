@@ -67,6 +67,23 @@ class _Batch:
             return None
 
 
+@dataclass(eq=False)
+class _Lane:
+    """Slots that take the same work; only one of the idle ones looks for it."""
+
+    least_priority: int
+    ear: Ear
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    # The lane that takes over what is urgent when this one is busy, and the other way round.
+    reserve: "_Lane | None" = None
+    covered_by: "_Lane | None" = None
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether an idle slot of another lane looks for the same work already."""
+        return self.covered_by is not None and self.covered_by.turn.locked()
+
+
 class Runner:
     """The slots of a worker, in two lanes: one takes any work, one only what is urgent."""
 
@@ -83,15 +100,16 @@ class Runner:
         self._leases = leases
         self._settings = settings
         self._context = context
-        self._bell = bell
         self._flight_log = flight_log
         self._queue = Queue(database, leases, settings)
         self._batches: set[_Batch] = set()
-        self._batcher: threading.Thread | None = None
         self.ended: dict[str, int] = {}  # step → how many pieces of work it has ended
+        urgent = _Lane(settings.priority_threshold, bell.listen(Topic.WORK))
+        usual = _Lane(_ANY_PRIORITY, bell.listen(Topic.WORK), reserve=urgent)
+        urgent.covered_by = usual
         self._threads = [
-            *self._lane("slot", settings.slots, _ANY_PRIORITY),
-            *self._lane("urgent", settings.priority_slots, settings.priority_threshold),
+            *self._lane("slot", settings.slots, usual),
+            *self._lane("urgent", settings.priority_slots, urgent),
         ]
 
     def start(self) -> None:
@@ -128,43 +146,39 @@ class Runner:
         self._work_off(choice, rows, lambda: self._look(least_priority))
         return bool(rows)
 
-    def _lane(self, name: str, slots: int, least_priority: int) -> list[threading.Thread]:
-        turn, ear = threading.Lock(), self._bell.listen(Topic.WORK)
+    def _lane(self, name: str, slots: int, lane: _Lane) -> list[threading.Thread]:
         return [
-            threading.Thread(
-                target=self._slot,
-                args=(turn, ear, least_priority),
-                name=f"{name}-{number}",
-                daemon=True,
-            )
+            threading.Thread(target=self._slot, args=(lane,), name=f"{name}-{number}", daemon=True)
             for number in range(slots)
         ]
 
-    def _slot(self, turn: threading.Lock, ear: Ear, least_priority: int) -> None:
+    def _slot(self, lane: _Lane) -> None:
         """Of the idle slots of a lane one looks for work, and the next takes its place."""
         stopping = self._leases.stopping
         while not stopping.is_set():
             try:
-                with turn:
-                    choice, rows = self._await_work(ear, least_priority)
-                self._work_off(choice, rows, lambda: self._look(least_priority))
+                with lane.turn:
+                    choice, rows = self._await_work(lane)
+                if lane.reserve:
+                    lane.reserve.ear.ring()  # what comes now may find no slot here
+                self._work_off(choice, rows, lambda: self._look(lane.least_priority))
             except Exception:
                 # Leases lapse and the work is done again; here nothing can be written anyway.
                 # Not only SQLAlchemy's errors: those of a new connection come as the driver's own.
                 log.exception("The database could not be used")
                 stopping.wait(1.0)
 
-    def _await_work(self, ear: Ear, least_priority: int) -> tuple[Choice | None, list[RowMapping]]:
+    def _await_work(self, lane: _Lane) -> tuple[Choice | None, list[RowMapping]]:
         while not self._leases.stopping.is_set():
-            if not self._leases.paused.is_set():
+            if not (self._leases.paused.is_set() or lane.is_covered):
                 self._queue.recover()
-                choice = self._look(least_priority)
+                choice = self._look(lane.least_priority)
                 rows = self._queue.claim(choice) if choice else []
                 if rows:
                     return choice, rows
                 if choice:
                     continue  # others were faster; there may be more
-            ear.wait(self._settings.poll_seconds)
+            lane.ear.wait(self._settings.poll_seconds)
         return None, []
 
     def _work_off(
@@ -174,23 +188,15 @@ class Runner:
         look: Callable[[], Choice | None],
     ) -> None:
         """Do what was claimed; claim what comes next together with each finish."""
-        try:
-            while choice and rows:
-                if choice.limit > 1:
-                    self._batcher = threading.current_thread()
-                with self._leases.hold(choice.machine, choice.kind, rows) as held:
-                    outcomes = self._perform(held)
-                    is_put_back = any(one.step == "release" for one in outcomes)
-                    choice = look() if self._wants_more() and not is_put_back else None
-                    rows = self._finish(outcomes, choice)
-        finally:
-            if self._batcher is threading.current_thread():
-                self._batcher = None
+        while choice and rows:
+            with self._leases.hold(choice.machine, choice.kind, rows) as held:
+                outcomes = self._perform(held)
+                is_put_back = any(one.step == "release" for one in outcomes)
+                choice = look() if self._wants_more() and not is_put_back else None
+                rows = self._finish(outcomes, choice)
 
     def _look(self, least_priority: int) -> Choice | None:
         choice = self._queue.look(least_priority)
-        if choice and choice.limit > 1 and self._batcher not in (None, threading.current_thread()):
-            return None  # work too short for two threads of one process to share it
         # What comes after a pause must not be claimed by who began to look before it.
         return choice if self._wants_more() else None
 

@@ -103,6 +103,8 @@ def by_requests(
     conn: Connection, tenant_id: str, request_ids: Sequence[str]
 ) -> dict[str, RowMapping]:
     """Return the jobs that these request ids created, each by its request id."""
+    if not request_ids:
+        return {}
     query = select(jobs).where(jobs.c.tenant_id == tenant_id, jobs.c.request_id.in_(request_ids))
     return {row["request_id"]: row for row in conn.execute(query).mappings()}
 

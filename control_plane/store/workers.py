@@ -38,7 +38,7 @@ def command(conn: Connection, worker_id: str, wanted: WorkerCommand) -> RowMappi
         .values(command=wanted, commanded_at=later)
         .returning(worker_status)
     )
-    changed(conn, Topic.WORK)
+    changed(conn, Topic.ORDERS)
     return conn.execute(statement).mappings().first()
 
 

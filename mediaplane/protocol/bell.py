@@ -15,7 +15,7 @@ from mediaplane.protocol.database import Database, Topic
 log = logging.getLogger(__name__)
 
 # Rings of one topic that follow each other faster than this go out as one.
-MERGE_SECONDS = 0.01
+MERGE_SECONDS = 0.003
 _RECONNECT_SECONDS = 1.0
 
 

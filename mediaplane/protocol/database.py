@@ -40,8 +40,10 @@ _NOT_BY_INDEX = (
 class Topic(StrEnum):
     """What changed in the database, for whoever waits for it."""
 
-    # A row may have become claimable, or a worker has been asked for something.
+    # A row may have become claimable.
     WORK = "work"
+    # A worker has been asked for something, or to stop with something.
+    ORDERS = "orders"
     # Events were appended.
     NEWS = "news"
 

@@ -237,11 +237,12 @@ def _take_held(
         history.lock_jobs(conn, statements.among("id", "ids", dialect), {"ids": ids})
     bound: dict[str, Any] = {
         "worker": workers.pop(),
-        "ids": ids,
         "held": statements.held_rows(
             ((lessee.row_id, lessee.epoch, values) for lessee, values in held), dialect
         ),
     }
+    if dialect == "postgresql":
+        bound["ids"] = ids
     if step.lease is Lease.KEEP:
         bound["lease_ms"] = int(lease_seconds * 1000)
     statement = statements.owners_update(machine, step, tuple(sorted(columns)), dialect)

@@ -37,8 +37,10 @@ def record(conn: Connection, machine: Machine, step: Step, rows: Sequence[RowMap
     ids = [row["id"] for row in rows]
     for event in step.events:
         append(conn, event, ids, step.says)
-    if machine.name == "jobs" and (step.target == "pending" or step.name == "request_cancel"):
+    if machine.name == "jobs" and step.target == "pending":
         changed(conn, Topic.WORK)
+    if step.name == "request_cancel":
+        changed(conn, Topic.ORDERS)
 
 
 def append(conn: Connection, event: EventType, ids: Sequence[int], says: str = "") -> None:

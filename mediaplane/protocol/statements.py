@@ -83,7 +83,6 @@ def owners_update(
         new = held[f"new_{column}"]
         written[column] = f"coalesce({new}, {column})" if step.lease is Lease.KEEP else new
     conditions = [
-        among(f"{machine.name}.id", "ids", dialect),
         FENCE.format(epoch=held["epoch"]),
         *_conditions(step, now),
     ]
@@ -163,7 +162,10 @@ def _held(machine: Machine, columns: Sequence[str], dialect: str) -> tuple[str, 
     if dialect == "postgresql":
         # By a look into the parameter for each row: a join of lists took the square of the time.
         row = f"CAST(:held AS JSONB) -> CAST({machine.name}.id AS TEXT)"
-        return " WHERE", {name: f"CAST({row} ->> '{name}' AS {fields[name]})" for name in fields}
+        chosen = among(f"{machine.name}.id", "ids", dialect)
+        return f" WHERE {chosen} AND", {
+            name: f"CAST({row} ->> '{name}' AS {fields[name]})" for name in fields
+        }
     source = records("held", {"id": "BIGINT"} | fields, dialect)
     return f" FROM {source} WHERE {machine.name}.id = held.id AND", {n: f"held.{n}" for n in fields}
 
