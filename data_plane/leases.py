@@ -58,13 +58,13 @@ class Leases:
 
     @contextmanager
     def hold(
-        self, machine: Machine, kind: JobKind, rows: Sequence[RowMapping]
+        self, machine: Machine, kind: JobKind | None, rows: Sequence[RowMapping]
     ) -> Iterator[list[Held]]:
-        """Keep claimed rows alive for as long as they are worked on."""
+        """Keep claimed rows alive for as long as they are worked on; items need their kind said."""
         held = [
             Held(
                 machine,
-                kind,
+                kind or JobKind(row["kind"]),
                 row,
                 Lessee(row["id"], self.worker_id, row["lease_epoch"]),
                 Control(interrupted=self.interrupted),

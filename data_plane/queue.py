@@ -29,11 +29,12 @@ _BATCH_SECONDS = 0.05
 _RECOVERY_SECONDS = 1.0
 
 # A look takes no lock, a claim takes SQLite's only write lock: so every claim begins with one.
+_KNOWN = f"kind IN ({', '.join(repr(str(kind)) for kind in EXECUTORS)})"
 # Of the best job that waits and the best whose items wait, the better.
 _LOOK = text(
     "SELECT * FROM (SELECT 0 AS job_id, kind, priority, created_at FROM jobs"
     "  WHERE status = 'pending' AND cancel_requested_at IS NULL AND priority >= :least"
-    f"  AND kind IN ({', '.join(repr(str(kind)) for kind in EXECUTORS)})"
+    f"  AND {_KNOWN}"
     "  ORDER BY priority DESC, created_at, id LIMIT 1) AS waiting"
     " UNION ALL"
     " SELECT * FROM (SELECT id, kind, priority, created_at FROM jobs"
@@ -55,10 +56,15 @@ class Choice:
     """What to claim: the best rows of one kind of work."""
 
     machine: Machine
-    kind: JobKind
+    kind: JobKind | None  # None: the rows say it
     where: str
     parameters: dict[str, Any]
     limit: int = 1
+
+    @classmethod
+    def best_job(cls, least_priority: int) -> "Choice":
+        """Return the choice of the best job, whichever it is."""
+        return cls(JOBS, None, f"{_KNOWN} AND priority >= :least", {"least": least_priority})
 
     @classmethod
     def items_of(cls, job_id: int, kind: JobKind) -> "Choice":
@@ -105,7 +111,8 @@ class Queue:
 
     def claim(self, choice: Choice) -> list[RowMapping]:
         """Become the owner of what was chosen; nothing when others were faster."""
-        with self._database.write(*paths_of(choice.machine, "claim")) as conn:
+        paths = paths_of(choice.machine, "claim")
+        with self._database.write(*paths, is_one_statement=True) as conn:
             return self._claim(conn, choice)
 
     def finish(self, outcomes: Sequence[Outcome], choice: Choice | None) -> list[RowMapping]:

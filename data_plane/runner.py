@@ -143,7 +143,7 @@ class Runner:
         self._queue.recover()
         choice = self._queue.look(least_priority)
         rows = self._queue.claim(choice) if choice else []
-        self._work_off(choice, rows, lambda: self._look(least_priority))
+        self._work_off(choice, rows, lambda: self._queue.look(least_priority))
         return bool(rows)
 
     def _lane(self, name: str, slots: int, lane: _Lane) -> list[threading.Thread]:
@@ -161,7 +161,7 @@ class Runner:
                     choice, rows = self._await_work(lane)
                 if lane.reserve:
                     lane.reserve.ear.ring()  # what comes now may find no slot here
-                self._work_off(choice, rows, lambda: self._look(lane.least_priority))
+                self._work_off(choice, rows, lambda: self._queue.look(lane.least_priority))
             except Exception:
                 # Leases lapse and the work is done again; here nothing can be written anyway.
                 # Not only SQLAlchemy's errors: those of a new connection come as the driver's own.
@@ -169,16 +169,20 @@ class Runner:
                 stopping.wait(1.0)
 
     def _await_work(self, lane: _Lane) -> tuple[Choice | None, list[RowMapping]]:
+        is_rung = False
         while not self._leases.stopping.is_set():
             if not (self._leases.paused.is_set() or lane.is_covered):
                 self._queue.recover()
-                choice = self._look(lane.least_priority)
+                # Who is woken for one new job takes it at once, without a look at the queue.
+                best = Choice.best_job(lane.least_priority)
+                choice = best if is_rung else self._queue.look(lane.least_priority)
                 rows = self._queue.claim(choice) if choice else []
                 if rows:
                     return choice, rows
                 if choice:
+                    is_rung = False
                     continue  # others were faster; there may be more
-            lane.ear.wait(self._settings.poll_seconds)
+            is_rung = lane.ear.wait(self._settings.poll_seconds)
         return None, []
 
     def _work_off(
@@ -195,13 +199,14 @@ class Runner:
                 choice = look() if self._wants_more() and not is_put_back else None
                 rows = self._finish(outcomes, choice)
 
-    def _look(self, least_priority: int) -> Choice | None:
-        choice = self._queue.look(least_priority)
-        # What comes after a pause must not be claimed by who began to look before it.
-        return choice if self._wants_more() else None
-
     def _wants_more(self) -> bool:
         return not (self._leases.stopping.is_set() or self._leases.paused.is_set())
+
+    def _check(self, held: Held) -> None:
+        """Raise what keeps work from beginning."""
+        held.control.check()
+        if not self._wants_more():
+            raise Interrupted
 
     def _perform(self, rows: Sequence[Held]) -> list[Outcome]:
         batch, outcomes = _Batch(deque(rows)), []
@@ -219,7 +224,7 @@ class Runner:
     def _outcome(self, held: Held) -> Outcome | None:
         """Do the work; return the one step that it calls for, or None when the lease is lost."""
         try:
-            held.control.check()
+            self._check(held)
             if held.is_cut:
                 self._run_items(held)
                 return self._completed(held, None, None)
@@ -271,9 +276,7 @@ class Runner:
         mine = Choice.items_of(held.job_id, held.kind)
         bound = {"job": held.job_id}
         while True:
-            held.control.check()
-            if not self._wants_more():
-                raise Interrupted
+            self._check(held)
             self._work_off(mine, self._queue.claim(mine), lambda: mine)
             with self._database.read() as conn:
                 is_open = conn.execute(_OPEN_ITEMS, bound).scalar()

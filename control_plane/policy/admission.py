@@ -69,8 +69,8 @@ def create_many(conn: Connection, wanted: Sequence[Wanted]) -> list[RowMapping]:
     while added is None:  # again, when the same request came in twice at once: now it is known
         known = jobs.by_requests(conn, DEFAULT_TENANT, request_ids)
         new = [_columns(conn, one) for one in wanted if one.request_id not in known]
-        added = jobs.add_many(conn, new)
-    fresh = iter(jobs.get_many(conn, added))
+        added = jobs.add_many(conn, new, shown=jobs.COLUMNS)
+    fresh = iter(added)
     return [
         _same_request(known[one.request_id], one.kind, one.library)
         if one.request_id in known

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, text, tuple_, update
@@ -14,11 +15,13 @@ from sqlalchemy.sql.elements import TextClause
 from control_plane.store.sql import prepared
 from mediaplane.protocol import gate, history
 from mediaplane.protocol.clock import NOW_SQL
-from mediaplane.protocol.database import Topic, changed
+from mediaplane.protocol.database import Topic, changed, channel
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.statements import records, sql_type
 from mediaplane.protocol.tables import job_items, jobs
 from mediaplane.protocol.values import EventType
+
+COLUMNS = tuple(jobs.columns.keys())
 
 
 def add(conn: Connection, **columns: Any) -> RowMapping | None:
@@ -30,56 +33,56 @@ def add(conn: Connection, **columns: Any) -> RowMapping | None:
         return None
 
 
-def add_many(conn: Connection, rows: Sequence[Mapping[str, Any]]) -> list[int] | None:
-    """Add and announce jobs with the same columns; return their ids, in the order of the rows.
+def add_many(
+    conn: Connection, rows: Sequence[Mapping[str, Any]], *, shown: Sequence[str] = ("id",)
+) -> list[RowMapping] | None:
+    """Add and announce jobs with the same columns; return them as asked, in their order.
 
     None when a unique index refuses one of them.
     """
     if not rows:
         return []
-    statement = _add_many(tuple(rows[0]), conn.dialect.name)
+    dialect = conn.dialect.name
+    statement = _add_many(tuple(rows[0]), tuple(shown), dialect)
     # Only what has a request id can be refused.
     is_safe = not any(row.get("request_id") for row in rows)
     try:
         with nullcontext() if is_safe else conn.begin_nested():
-            added = conn.execute(statement, {"added": json.dumps(list(map(dict, rows)))})
-            ids = sorted(row.id for row in added.all())
+            result = conn.execute(statement, {"added": json.dumps(list(map(dict, rows)))})
+            added = sorted(result.mappings().all(), key=itemgetter("id"))
     except IntegrityError:
         return None
-    if conn.dialect.name == "postgresql":
-        wake(conn)
+    if dialect == "postgresql":
+        changed(conn, Topic.NEWS)  # and the statement itself wakes the workers
     else:
-        announce(conn, ids)
-    return ids
+        announce(conn, [row["id"] for row in added])
+    return added
 
 
 def announce(conn: Connection, job_ids: Sequence[int]) -> None:
     """Begin the history of new jobs and wake the workers."""
     history.append(conn, EventType.JOB_ADDED, job_ids)
-    wake(conn)
-
-
-def wake(conn: Connection) -> None:
-    """Wake workers and watchers when new jobs are committed."""
     changed(conn, Topic.WORK)
-    changed(conn, Topic.NEWS)
 
 
 @lru_cache(maxsize=16)
-def _add_many(columns: tuple[str, ...], dialect: str) -> TextClause:
+def _add_many(columns: tuple[str, ...], shown: tuple[str, ...], dialect: str) -> TextClause:
     names, now = ", ".join(columns), NOW_SQL[dialect]
-    insertion = (
+    sql = (
         f"INSERT INTO jobs ({names}, created_at, updated_at) SELECT {names}, {now}, {now}"
         f" FROM {records('added', {name: sql_type(jobs, name) for name in columns}, dialect)}"
+        f" RETURNING {', '.join(COLUMNS)}"
     )
-    if dialect != "postgresql":
-        return text(f"{insertion} RETURNING id")
-    # With the events in one statement: nothing is looked up twice.
-    events = history.insert_from(EventType.JOB_ADDED, dialect, "new")
-    return text(
-        f"WITH new AS ({insertion} RETURNING id, kind, library_id, payload), told AS ({events})"
-        " SELECT id FROM new"
-    )
+    if dialect == "postgresql":
+        # With the events in one statement, nothing is looked up twice; with the wake-up, a worker
+        # hears of the job when its commit does.
+        events = history.insert_from(EventType.JOB_ADDED, dialect, "new")
+        sql = (
+            f"WITH new AS ({sql}), told AS ({events}) SELECT {', '.join(shown)}"
+            f" FROM new, (SELECT pg_notify('{channel(Topic.WORK)}', '')) AS rung"
+        )
+        return text(sql).columns(*(jobs.columns[name] for name in shown))  # type: ignore[return-value]
+    return text(sql).columns(*jobs.columns)  # type: ignore[return-value]
 
 
 def get(conn: Connection, job_id: int) -> RowMapping | None:

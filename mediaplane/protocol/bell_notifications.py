@@ -7,9 +7,9 @@ from typing import Any
 import psycopg
 from sqlalchemy.engine import URL
 
-from mediaplane.protocol.database import Topic
+from mediaplane.protocol.database import Topic, channel
 
-_PREFIX = "mediaplane_"
+_TOPICS = {channel(topic): topic for topic in Topic}
 # So that a connection whose other end is gone without a word is noticed within a minute.
 _PATIENCE: dict[str, Any] = {
     "connect_timeout": 10,
@@ -37,7 +37,7 @@ class BellNotifications:
             self._listening.close()
         self._listening = self._connect()
         for topic in Topic:
-            self._listening.execute(f"LISTEN {_PREFIX}{topic}")
+            self._listening.execute(f"LISTEN {channel(topic)}")
 
     def fileno(self) -> int:
         """Return the descriptor that can be read when somebody has rung."""
@@ -48,7 +48,7 @@ class BellNotifications:
         if self._listening is None:
             return set()
         return {
-            Topic(note.channel.removeprefix(_PREFIX))
+            _TOPICS[note.channel]
             for note in self._listening.notifies(timeout=0)
             if note.payload != self._sender_id
         }
@@ -62,7 +62,7 @@ class BellNotifications:
             self._notifying = self._connect()
             # Nothing is lost with it, and nobody is woken before the commit is done.
             self._notifying.execute("SET synchronous_commit = off")
-        channels = [f"{_PREFIX}{topic}" for topic in topics]
+        channels = [channel(topic) for topic in topics]
         self._notifying.execute(
             "SELECT pg_notify(channel, %s) FROM unnest(%s::text[]) AS channel",
             (self._sender_id, channels),

@@ -77,16 +77,22 @@ class Database:
                 yield conn
 
     @contextmanager
-    def write(self, *paths: WritePath) -> Iterator[Connection]:
-        """Open a write transaction; the data plane names the paths it is about to take."""
+    def write(self, *paths: WritePath, is_one_statement: bool = False) -> Iterator[Connection]:
+        """Open a write transaction; the data plane names the paths it is about to take.
+
+        One that is a single statement needs not be begun and ended on PostgreSQL.
+        """
         topics: set[Topic] = set()
-        options = {"mediaplane_write": True, "mediaplane_topics": topics}
+        options: dict[str, Any] = {"mediaplane_write": True, "mediaplane_topics": topics}
+        is_unframed = is_one_statement and self.dialect == "postgresql"
+        if is_unframed:
+            options["isolation_level"] = "AUTOCOMMIT"
         with self._turn, self.engine.connect().execution_options(**options) as conn:
             guarded = self.plane is Plane.DATA and self.dialect == "sqlite"
             if guarded:
                 _raw(conn).set_authorizer(authorizer(paths))
             try:
-                with conn.begin():
+                with nullcontext() if is_unframed else conn.begin():
                     yield conn
             finally:
                 if guarded:
@@ -109,6 +115,11 @@ def plane_of(conn: Connection) -> Plane:
 def changed(conn: Connection, topic: Topic) -> None:
     """Have those who wait for this topic woken when the write transaction has committed."""
     conn.get_execution_options()["mediaplane_topics"].add(topic)
+
+
+def channel(topic: Topic) -> str:
+    """Return the channel of PostgreSQL's LISTEN and NOTIFY for a topic."""
+    return f"mediaplane_{topic}"
 
 
 def execute_many(conn: Connection, sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
