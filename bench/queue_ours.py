@@ -62,8 +62,9 @@ class MediaplaneClient:
                 jobs.add_many(conn, [row] * batch)
 
     def enqueue_one(self) -> None:
-        with self._database.write() as conn:
-            admission.create(conn, admission.Wanted(JobKind.PROBE))
+        wanted = admission.Wanted(JobKind.PROBE)
+        with self._database.write(is_one_statement=wanted.is_plain) as conn:
+            admission.create(conn, wanted)
 
     def is_finished(self) -> bool:
         query = (

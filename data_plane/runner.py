@@ -172,10 +172,13 @@ class Runner:
         is_rung = False
         while not self._leases.stopping.is_set():
             if not (self._leases.paused.is_set() or lane.is_covered):
-                self._queue.recover()
-                # Who is woken for one new job takes it at once, without a look at the queue.
-                best = Choice.best_job(lane.least_priority)
-                choice = best if is_rung else self._queue.look(lane.least_priority)
+                choice: Choice | None
+                if is_rung:
+                    # Who is woken for a new job takes it at once, without a look at the queue.
+                    choice = Choice.best_job(lane.least_priority)
+                else:
+                    self._queue.recover()
+                    choice = self._queue.look(lane.least_priority)
                 rows = self._queue.claim(choice) if choice else []
                 if rows:
                     return choice, rows

@@ -37,6 +37,11 @@ class Wanted:
     probe: kinds.ProbePayload = field(default_factory=kinds.ProbePayload)
     probe_items: int = 0
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether admitting the job is a single statement, with nothing to look up or to refuse."""
+        return self.kind is JobKind.PROBE and not (self.request_id or self.probe_items)
+
 
 def create(conn: Connection, wanted: Wanted) -> RowMapping:
     """Add a job; the same request id again returns the first job."""
@@ -45,7 +50,7 @@ def create(conn: Connection, wanted: Wanted) -> RowMapping:
         first = jobs.by_request(conn, DEFAULT_TENANT, wanted.request_id)
         if first is not None:
             return _same_request(first, wanted.kind, wanted.library)
-    if wanted.kind is JobKind.PROBE and not (wanted.request_id or wanted.probe_items):
+    if wanted.is_plain:
         (job,) = create_many(conn, [wanted])
         return job
     return _add(conn, **_columns(conn, wanted))

@@ -33,7 +33,7 @@ class JobService(JobServiceServicer):
 
     def CreateJob(self, request: pb.CreateJobRequest, context: grpc.ServicerContext) -> pb.Job:
         wanted = _wanted(request)
-        with self._database.write() as conn:
+        with self._database.write(is_one_statement=wanted.is_plain) as conn:
             return wire.job(admission.create(conn, wanted))
 
     def BatchCreateJobs(
