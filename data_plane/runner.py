@@ -4,7 +4,8 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +39,7 @@ log = logging.getLogger(__name__)
 # Tiny jobs that are held back this long by one that is not tiny go back to the queue.
 _HELD_BACK_SECONDS = 0.5
 _ITEM_WAIT_SECONDS = 0.05
+_HANDOVER_SECONDS = 0.002
 _WRITE_ATTEMPTS = 4
 _ANY_PRIORITY = -(2**31)
 
@@ -73,15 +75,29 @@ class _Lane:
 
     least_priority: int
     ear: Ear
-    turn: threading.Lock = field(default_factory=threading.Lock)
-    # The lane that takes over what is urgent when this one is busy, and the other way round.
+    # Takes over what is urgent when all slots of this lane are busy.
     reserve: "_Lane | None" = None
+    # While slots of that lane are idle, they take the work of this one.
     covered_by: "_Lane | None" = None
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    idle: set[threading.Thread] = field(default_factory=set)
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Be one of the idle slots, and the one that looks for work when it is its turn."""
+        self.idle.add(threading.current_thread())
+        try:
+            with self.turn:
+                yield
+        finally:
+            self.idle.discard(threading.current_thread())
+            if self.reserve and not self.idle:
+                self.reserve.ear.ring()  # what comes now finds no slot here
 
     @property
     def is_covered(self) -> bool:
-        """Whether an idle slot of another lane looks for the same work already."""
-        return self.covered_by is not None and self.covered_by.turn.locked()
+        """Whether an idle slot of another lane takes the same work."""
+        return self.covered_by is not None and bool(self.covered_by.idle)
 
 
 class Runner:
@@ -157,10 +173,8 @@ class Runner:
         stopping = self._leases.stopping
         while not stopping.is_set():
             try:
-                with lane.turn:
+                with lane.place():
                     choice, rows = self._await_work(lane)
-                if lane.reserve:
-                    lane.reserve.ear.ring()  # what comes now may find no slot here
                 self._work_off(choice, rows, lambda: self._queue.look(lane.least_priority))
             except Exception:
                 # Leases lapse and the work is done again; here nothing can be written anyway.
@@ -169,7 +183,8 @@ class Runner:
                 stopping.wait(1.0)
 
     def _await_work(self, lane: _Lane) -> tuple[Choice | None, list[RowMapping]]:
-        is_rung = False
+        # Whoever had this place before begins its work now: that goes first.
+        is_rung = lane.ear.wait(_HANDOVER_SECONDS)
         while not self._leases.stopping.is_set():
             if not (self._leases.paused.is_set() or lane.is_covered):
                 choice: Choice | None

@@ -178,7 +178,14 @@ def checked_url(text_url: str) -> URL:
 def _engine(url: URL, plane: Plane) -> Engine:
     options: dict[str, Any] = {"execution_options": {"mediaplane_plane": plane}}
     if url.get_backend_name() == "postgresql":
-        engine = create_engine(url, pool_size=8, max_overflow=24, **options)
+        engine = create_engine(
+            url,
+            pool_size=8,
+            max_overflow=24,
+            pool_use_lifo=True,  # the connection used last has its statements prepared
+            connect_args={"prepare_threshold": 1},
+            **options,
+        )
         event.listen(engine, "connect", _postgresql_connected(plane))
         event.listen(engine, "checkout", _refuse_closed)
         return engine
