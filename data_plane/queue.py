@@ -117,8 +117,9 @@ class Queue:
 
     def finish(self, outcomes: Sequence[Outcome], choice: Choice | None) -> list[RowMapping]:
         """Write outcomes and claim what comes next, in one transaction: one wait for the disk."""
-        paths = [path for one in outcomes for path in paths_of(one.held.machine, one.step)]
-        paths += [path for one in outcomes if one.executor for path in one.executor.paths]
+        steps = {(one.held.machine, one.step) for one in outcomes}
+        paths = [path for machine, step in steps for path in paths_of(machine, step)]
+        paths += {path for one in outcomes if one.executor for path in one.executor.paths}
         counted = [one for one in outcomes if one.held.machine is JOBS and _untold(one.held)]
         if counted:
             paths += paths_of(JOBS, "heartbeat")
