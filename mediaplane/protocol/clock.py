@@ -10,7 +10,7 @@ NOW_SQL = {
     # unixepoch('now', 'subsec') silently gives NULL before SQLite 3.42.
     "sqlite": "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
     # now() is stable, so it can stand in an index condition; clock_timestamp() cannot.
-    # date_part() is a float, exact to the microsecond here; extract() a numeric, ten times slower.
+    # date_part() is a float, exact to the microsecond here; extract() is a numeric, and slower.
     "postgresql": "CAST(date_part('epoch', now()) * 1000 AS BIGINT)",
 }
 
