@@ -4,9 +4,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import text
@@ -25,12 +23,14 @@ from data_plane.executor import (
     Retry,
     Skip,
 )
+from data_plane.executor import explain as explain_os
 from data_plane.flight_log import FlightLog, dump_unhandled
+from data_plane.lanes import Batch, Lane
 from data_plane.leases import Held, Leases
 from data_plane.queue import Choice, Outcome, Queue
 from data_plane.registry import EXECUTORS
 from data_plane.settings import DataSettings
-from mediaplane.protocol.bell import Bell, Ear
+from mediaplane.protocol.bell import Bell
 from mediaplane.protocol.database import Database, Topic, explain
 from mediaplane.protocol.machines import JOB_ITEMS, JOBS
 
@@ -53,53 +53,6 @@ _DONE_ITEMS = text(
 )
 
 
-@dataclass(eq=False)
-class _Batch:
-    """Claimed rows of which one is worked on; the others wait."""
-
-    waiting: deque[Held]
-    began_at: float = field(default_factory=time.monotonic)
-
-    def next(self) -> Held | None:
-        """Begin with the next row, unless the rest has been taken away."""
-        self.began_at = time.monotonic()
-        try:
-            return self.waiting.popleft()
-        except IndexError:
-            return None
-
-
-@dataclass(eq=False)
-class _Lane:
-    """Slots that take the same work; only one of the idle ones looks for it."""
-
-    least_priority: int
-    ear: Ear
-    # Takes over what is urgent when all slots of this lane are busy.
-    reserve: "_Lane | None" = None
-    # While slots of that lane are idle, they take the work of this one.
-    covered_by: "_Lane | None" = None
-    turn: threading.Lock = field(default_factory=threading.Lock)
-    idle: set[threading.Thread] = field(default_factory=set)
-
-    @contextmanager
-    def place(self) -> Iterator[None]:
-        """Be one of the idle slots, and the one that looks for work when it is its turn."""
-        self.idle.add(threading.current_thread())
-        try:
-            with self.turn:
-                yield
-        finally:
-            self.idle.discard(threading.current_thread())
-            if self.reserve and not self.idle:
-                self.reserve.ear.ring()  # what comes now finds no slot here
-
-    @property
-    def is_covered(self) -> bool:
-        """Whether an idle slot of another lane takes the same work."""
-        return self.covered_by is not None and bool(self.covered_by.idle)
-
-
 class Runner:
     """The slots of a worker, in two lanes: one takes any work, one only what is urgent."""
 
@@ -118,10 +71,10 @@ class Runner:
         self._context = context
         self._flight_log = flight_log
         self._queue = Queue(database, leases, settings)
-        self._batches: set[_Batch] = set()
+        self._batches: set[Batch] = set()
         self.ended: dict[str, int] = {}  # step → how many pieces of work it has ended
-        urgent = _Lane(settings.priority_threshold, bell.listen(Topic.WORK))
-        usual = _Lane(_ANY_PRIORITY, bell.listen(Topic.WORK), reserve=urgent)
+        urgent = Lane(settings.priority_threshold, bell.listen(Topic.WORK))
+        usual = Lane(_ANY_PRIORITY, bell.listen(Topic.WORK), reserve=urgent)
         urgent.covered_by = usual
         self._threads = [
             *self._lane("slot", settings.slots, usual),
@@ -162,13 +115,13 @@ class Runner:
         self._work_off(choice, rows, lambda: self._queue.look(least_priority))
         return bool(rows)
 
-    def _lane(self, name: str, slots: int, lane: _Lane) -> list[threading.Thread]:
+    def _lane(self, name: str, slots: int, lane: Lane) -> list[threading.Thread]:
         return [
             threading.Thread(target=self._slot, args=(lane,), name=f"{name}-{number}", daemon=True)
             for number in range(slots)
         ]
 
-    def _slot(self, lane: _Lane) -> None:
+    def _slot(self, lane: Lane) -> None:
         """Of the idle slots of a lane one looks for work, and the next takes its place."""
         stopping = self._leases.stopping
         while not stopping.is_set():
@@ -182,7 +135,7 @@ class Runner:
                 log.exception("The database could not be used")
                 stopping.wait(1.0)
 
-    def _await_work(self, lane: _Lane) -> tuple[Choice | None, list[RowMapping]]:
+    def _await_work(self, lane: Lane) -> tuple[Choice | None, list[RowMapping]]:
         # Whoever had this place before begins its work now: that goes first.
         is_rung = lane.ear.wait(_HANDOVER_SECONDS)
         while not self._leases.stopping.is_set():
@@ -227,7 +180,7 @@ class Runner:
             raise Interrupted
 
     def _perform(self, rows: Sequence[Held]) -> list[Outcome]:
-        batch, outcomes = _Batch(deque(rows)), []
+        batch, outcomes = Batch(deque(rows)), []
         self._batches.add(batch)
         try:
             while held := batch.next():
@@ -269,6 +222,9 @@ class Runner:
                 outcome = _put_back(held, error.code, str(error))
             case Fail():
                 outcome = Outcome(held, "fail", _reason(held, error.code, str(error)))
+            case OSError():  # a full disk, for one
+                log.warning("%s met an error of the file system", held, exc_info=error)
+                outcome = _put_back(held, *explain_os(error))
             case _:
                 log.error("%s failed", held, exc_info=error)
                 if self._flight_log:

@@ -1,5 +1,7 @@
 """However a piece of work ends, its row takes exactly one step."""
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -165,6 +167,16 @@ def test_an_unexpected_error_fails_the_shard_and_stays_out_of_its_row(
         item = Rows(conn).get("job_items", item_id)
     assert item["status"] == "failed"
     assert item["message"] == "The worker met an unexpected error; see its log."
+
+
+def test_a_full_disk_puts_the_job_back_and_says_so(
+    desk: Desk, database: Databases, job_id: int, do: Callable[..., None]
+) -> None:
+    do(ending(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
+    assert Worker(database.data).runner.work_once()
+    job = desk.job(job_id)
+    assert (job["status"], job["error_code"]) == ("retryable", "io_error")
+    assert job["error_message"] == "The file system reports: No space left on device."
 
 
 def test_a_job_with_a_failed_shard_fails_when_the_others_are_done(
