@@ -176,6 +176,7 @@ class Heartbeat:
 def _figures(one: Held, items: int, size: int) -> dict[str, Any]:
     if one.machine is JOB_ITEMS:
         return {"processed_items": items, "processed_bytes": size}
-    if one.row["total_bytes"]:
-        return {"processed_items": items, "progress": min(1.0, size / one.row["total_bytes"])}
-    return {"processed_items": items}
+    done, total = (size, "total_bytes") if one.row["total_bytes"] else (items, "total_items")
+    if not one.row[total]:
+        return {"processed_items": items}
+    return {"processed_items": items, "progress": min(1.0, done / one.row[total])}
