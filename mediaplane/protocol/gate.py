@@ -245,9 +245,16 @@ def _take_held(
         bound["ids"] = ids
     if step.lease is Lease.KEEP:
         bound["lease_ms"] = int(lease_seconds * 1000)
-    statement = statements.owners_update(machine, step, tuple(sorted(columns)), dialect)
+    # On PostgreSQL the end of jobs without items is told by the statement that ends them.
+    is_told = dialect == "postgresql" and step.events == (EventType.JOB_DONE,)
+    source = "moved WHERE total_items IS NULL"
+    told = history.insert_from(EventType.JOB_DONE, dialect, source) if is_told else ""
+    statement = statements.owners_update(machine, step, tuple(sorted(columns)), dialect, told)
     rows = [row._mapping for row in conn.execute(statement, bound).all()]
-    _follow_up(conn, machine, step, rows)
+    if is_told and rows:
+        changed(conn, Topic.NEWS)
+    cut = [row for row in rows if row["total_items"] is not None] if is_told else rows
+    _follow_up(conn, machine, step, cut)
     return rows
 
 

@@ -70,11 +70,12 @@ def sql_type(table: Table, column: str) -> str:
 
 @lru_cache(maxsize=256)
 def owners_update(
-    machine: Machine, step: Step, columns: tuple[str, ...], dialect: str
+    machine: Machine, step: Step, columns: tuple[str, ...], dialect: str, told: str = ""
 ) -> TextClause:
     """Return the update of many rows by the worker that holds them, each with its own values.
 
-    A value that is absent or NULL leaves its column as it is where the lease goes on.
+    A value that is absent or NULL leaves its column as it is where the lease goes on. `told` is
+    as for `claim`.
     """
     now = NOW_SQL[dialect]
     source, held = _held(machine, columns, dialect)
@@ -88,7 +89,7 @@ def owners_update(
     ]
     sql = f"UPDATE {machine.name} SET {_set_clause(written)}{source} {' AND '.join(conditions)}"
     shown = [name for name in _END if name in machine.table.columns]
-    statement = _typed(machine, step, sql, None if step.lease is Lease.KEEP else shown)
+    statement = _typed(machine, step, sql, None if step.lease is Lease.KEEP else shown, told)
     if dialect == "postgresql":
         return statement.bindparams(bindparam("held", type_=JSONB()))
     return statement
@@ -132,14 +133,7 @@ def claim(machine: Machine, step: Step, dialect: str, where: str, told: str = ""
         chosen = f"id IN ({chosen})"
     written = _assignments(machine, step, now)
     sql = f"UPDATE {machine.name} SET {_set_clause(written)} WHERE {chosen}"
-    if not told:
-        return _typed(machine, step, sql)
-    columns = machine.table.columns
-    both = text(
-        f"WITH moved AS ({sql} RETURNING {', '.join(columns.keys())}), told AS ({told})"
-        " SELECT * FROM moved"
-    )
-    return both.columns(*columns)  # type: ignore[return-value]
+    return _typed(machine, step, sql, told=told)
 
 
 @lru_cache(maxsize=16)
@@ -220,12 +214,20 @@ def _set_clause(written: Mapping[str, str]) -> str:
 
 
 def _typed(
-    machine: Machine, step: Step, sql: str, columns: Sequence[str] | None = None
+    machine: Machine,
+    step: Step,
+    sql: str,
+    columns: Sequence[str] | None = None,
+    told: str = "",
 ) -> TextClause:
     """Return the changed rows too, with the values that the table's columns have (JSON)."""
     # By name: migrations append columns, so the order here need not be that of the database.
     names = columns or machine.table.columns.keys()
-    statement = text(f"{sql} RETURNING {', '.join(f'{machine.name}.{name}' for name in names)}")
+    returned = machine.table.columns.keys() if told else names
+    sql = f"{sql} RETURNING {', '.join(f'{machine.name}.{name}' for name in returned)}"
+    if told:
+        sql = f"WITH moved AS ({sql}), told AS ({told}) SELECT {', '.join(names)} FROM moved"
+    statement = text(sql)
     fixed = {f"set_{column}": value for column, value in step.sets.items() if column in step.writes}
     shown = (machine.table.columns[name] for name in names)
     return statement.bindparams(**fixed).columns(*shown)  # type: ignore[return-value]
