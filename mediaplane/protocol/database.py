@@ -27,11 +27,10 @@ DATA_PLANE_ROLE = "mediaplane_data_plane"
 MINIMUM_POSTGRESQL = 16
 _BUSY_SECONDS = 30.0
 # All that the data plane asks for is few rows, in the order of an index. On tables whose
-# statistics are young PostgreSQL would rather read and sort them whole.
+# statistics are young PostgreSQL would rather read them whole.
 _NOT_BY_INDEX = (
     "enable_seqscan",
     "enable_bitmapscan",
-    "enable_sort",
     "enable_mergejoin",
     "jit",
 )

@@ -80,7 +80,7 @@ def lock_jobs(conn: Connection, items: str, parameters: Mapping[str, Any]) -> li
 def _insert(event: EventType, dialect: str) -> TextClause:
     of_items = event in (EventType.ITEM_DONE, EventType.ITEM_PROGRESS)
     source = f"{'job_items' if of_items else 'jobs'} WHERE {among('id', 'ids', dialect)}"
-    return text(insert_from(event, dialect, source))
+    return text(f"{insert_from(event, dialect, source)} ORDER BY id")
 
 
 def insert_from(event: EventType, dialect: str, source: str) -> str:
@@ -96,7 +96,7 @@ def insert_from(event: EventType, dialect: str, source: str) -> str:
         payload = _with_task(fields, dialect) if has_task else _object(fields, dialect)
     return (
         "INSERT INTO events (job_id, type, payload, created_at)"
-        f" SELECT {job_id}, '{event}', {payload}, {NOW_SQL[dialect]} FROM {source} ORDER BY id"
+        f" SELECT {job_id}, '{event}', {payload}, {NOW_SQL[dialect]} FROM {source}"
     )
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Table, bindparam, text
@@ -47,7 +48,8 @@ def held_rows(rows: Iterable[tuple[int, int, Mapping[str, Any]]], dialect: str) 
     """Return row ids, epochs and new values of columns as one parameter, for `owners_update`."""
     held = {
         row_id: {"epoch": epoch} | {f"new_{name}": new for name, new in values.items()}
-        for row_id, epoch, values in rows
+        # Of two claims of one row the later one counts.
+        for row_id, epoch, values in sorted(rows, key=itemgetter(1))
     }
     if dialect == "postgresql":
         return held

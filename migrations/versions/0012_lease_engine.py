@@ -1,4 +1,4 @@
-"""What the lease engine counts, how it finds due work, and when a worker was last told something."""
+"""What the lease engine counts, how it finds due work, and when a worker was last commanded."""
 
 import sqlalchemy as sa
 from alembic import op

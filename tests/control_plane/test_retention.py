@@ -82,7 +82,7 @@ def test_much_history_goes_in_many_transactions(database: Databases) -> None:
         rows = Rows(conn)
         for _ in range(450):
             add_job(rows, 31, status="completed")
-    commits = []
+    commits: list[object] = []
     event.listen(database.control.engine, "commit", commits.append)
     assert forget_all(database) == 3
     assert kept(database, "jobs") == set()

@@ -1,11 +1,15 @@
 """The items of a job: shared by workers, counted in the job, and left alone when it is to stop."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from sqlalchemy import event
 
 from data_plane.executor import Context, Fail, Skip
+from data_plane.registry import EXECUTORS
+from mediaplane.protocol.values import JobKind
 from tests.support import worker as hand
 from tests.support.databases import Databases
 from tests.support.planes import Desk, Worker
@@ -31,14 +35,18 @@ def test_two_workers_share_the_items_of_a_probe(desk: Desk, database: Databases)
 
 
 def test_items_of_a_job_that_was_asked_to_stop_are_not_claimed(
-    desk: Desk, database: Databases
+    desk: Desk, database: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = desk.probe(probe_items=2)
     hand.claim(database.data)
+
+    def cancel_meanwhile(*_: object) -> None:
+        desk.cancel(job_id)
+
+    patched = replace(EXECUTORS[JobKind.PROBE], run=cancel_meanwhile)
+    monkeypatch.setitem(EXECUTORS, JobKind.PROBE, patched)
     helper = Worker(database.data, "helper")
-    helper.leases.stopping.set()  # one item at a time
     assert helper.runner.work_once()
-    desk.cancel(job_id)
     assert not helper.runner.work_once()
     assert [item["status"] for item in desk.items(job_id)] == ["completed", "pending"]
 

@@ -49,7 +49,7 @@ def plan(database: Databases, machine: Machine, step: Step, where: str = "true")
         else:
             gate.take_all(conn, machine, step.name, where)
         event.remove(engine, "before_cursor_execute", note)
-        sql, parameters = next(pair for pair in sent if pair[0].startswith("UPDATE"))
+        sql, parameters = next(pair for pair in sent if pair[0].startswith(("UPDATE", "WITH")))
         explain = "EXPLAIN QUERY PLAN" if database.data.dialect == "sqlite" else "EXPLAIN"
         lines = conn.exec_driver_sql(f"{explain} {sql}", parameters).all()
         return "\n".join(str(line[-1]) for line in lines)
