@@ -8,14 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from data_plane.leases import Held
+from data_plane.queue import Outcome
 from mediaplane.protocol.bell import Ear
 
 
 @dataclass(eq=False)
 class Batch:
-    """Claimed rows of which one is worked on; the others wait."""
+    """Claimed rows of which one is worked on; the others wait, or are done and not yet written."""
 
     waiting: deque[Held]
+    done: deque[Outcome] = field(default_factory=deque)
     began_at: float = field(default_factory=time.monotonic)
 
     def next(self) -> Held | None:

@@ -5,7 +5,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from sqlalchemy import text
 from sqlalchemy.engine import RowMapping
@@ -35,6 +36,8 @@ from mediaplane.protocol.database import Database, Topic, explain
 from mediaplane.protocol.machines import JOB_ITEMS, JOBS
 
 log = logging.getLogger(__name__)
+
+Row = TypeVar("Row")
 
 # Tiny jobs that are held back this long by one that is not tiny go back to the queue.
 _HELD_BACK_SECONDS = 0.5
@@ -94,18 +97,16 @@ class Runner:
         return not any(thread.is_alive() for thread in self._threads)
 
     def hand_back(self) -> None:
-        """Give up claimed work that waits behind a job that turns out to be long."""
+        """Write what a job that turns out to be long holds up, and give up what waits behind it."""
         now = time.monotonic()
         for batch in list(self._batches):
             if now - batch.began_at < _HELD_BACK_SECONDS:
                 continue
-            stuck = []
-            while batch.waiting:
-                # From the end: the slot takes from the front, and one may be gone meanwhile.
-                stuck.append(batch.waiting.pop())
-            if stuck:
-                self._leases.forget(stuck)
-                self._queue.finish([Outcome(held, "release") for held in stuck], None)
+            outcomes = _drain(batch.done)
+            outcomes += [Outcome(held, "release") for held in _drain(batch.waiting)]
+            if outcomes:
+                self._finish(outcomes, None)
+                self._leases.forget(one.held for one in outcomes)
 
     def work_once(self, least_priority: int = _ANY_PRIORITY) -> bool:
         """Claim the best work and do it, with what follows it; False when there was nothing."""
@@ -180,17 +181,17 @@ class Runner:
             raise Interrupted
 
     def _perform(self, rows: Sequence[Held]) -> list[Outcome]:
-        batch, outcomes = Batch(deque(rows)), []
+        batch = Batch(deque(rows))
         self._batches.add(batch)
         try:
             while held := batch.next():
                 outcome = self._outcome(held)
                 self._queue.note_pace(held.kind, time.monotonic() - batch.began_at)
                 if outcome is not None:
-                    outcomes.append(outcome)
+                    batch.done.append(outcome)
         finally:
             self._batches.discard(batch)
-        return outcomes
+        return _drain(batch.done)
 
     def _outcome(self, held: Held) -> Outcome | None:
         """Do the work; return the one step that it calls for, or None when the lease is lost."""
@@ -300,6 +301,15 @@ class Runner:
                 log.warning("%d outcomes were not written: %s", len(outcomes), explain(error))
                 time.sleep(0.1 * 4**attempt)
         return self._queue.finish(outcomes, None)
+
+
+def _drain(rows: deque[Row]) -> list[Row]:
+    """Take all rows; another thread may take some of them at the same time."""
+    taken = []
+    with suppress(IndexError):
+        while True:
+            taken.append(rows.popleft())
+    return taken
 
 
 def _put_back(held: Held, code: str, message: str) -> Outcome:

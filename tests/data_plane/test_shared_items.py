@@ -64,7 +64,8 @@ def test_a_paused_owner_gives_the_job_up_and_another_worker_finishes_it(
             job = desk.wait_for(job_id, "completed")
     assert (job["worker_id"], job["attempts"], job["lease_epoch"]) == ("other", 0, 2)
     assert {item["worker_id"] for item in desk.items(job_id)} == {"owner", "other"}
-    assert {item["lease_epoch"] for item in desk.items(job_id)} == {1}
+    # At most one item was claimed when the pause came, and put back before it began.
+    assert sum(item["lease_epoch"] - 1 for item in desk.items(job_id)) <= 1
 
 
 def test_an_item_found_unnecessary_counts_as_skipped_and_as_completed(
