@@ -257,7 +257,7 @@ LIVES = settings(
 
 
 def test_every_call_is_taken_exactly_where_the_model_says_so(database: Databases) -> None:
-    assert live(database, LIVES) > 5, "hardly a lost claim came back"
+    assert live(database, LIVES) > 0, "no lost claim came back"
 
 
 def test_without_the_fence_a_life_goes_wrong(
