@@ -2,13 +2,15 @@
 
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import TypeVar
 
 from sqlalchemy.exc import OperationalError
 
-from mediaplane import serving, settings
+from mediaplane import settings
 from mediaplane.errors import UnusableDatabase, UnusableSettings
 from mediaplane.locations import Locations
 from mediaplane.protocol.database import explain
@@ -25,7 +27,7 @@ def main(kind: type[Settings], run: Callable[..., None]) -> int:
     try:
         chosen = settings.read(kind, os.environ)
         locations = Locations.from_environment(os.environ)
-        stop = serving.stop_requested(on_stdin_eof=getattr(chosen, "exit_on_stdin_eof", False))
+        stop = stop_requested(on_stdin_eof=getattr(chosen, "exit_on_stdin_eof", False))
         run(locations, chosen, stop)
     except (UnusableDatabase, UnusableSettings) as error:
         print(f"mediaplane: {error}", file=sys.stderr)  # noqa: T201
@@ -34,3 +36,29 @@ def main(kind: type[Settings], run: Callable[..., None]) -> int:
         print(f"mediaplane: The database does not answer: {explain(error)}", file=sys.stderr)  # noqa: T201
         return 1
     return 0
+
+
+def stop_requested(*, on_stdin_eof: bool) -> threading.Event:
+    """Return an event that SIGTERM, SIGINT or, where asked for, the end of standard input sets."""
+    stop = threading.Event()
+    signalled, signal_sent = os.pipe()
+
+    def wait_for_signal() -> None:
+        os.read(signalled, 1)
+        stop.set()
+
+    def wait_for_eof() -> None:
+        # By descriptor: the lock of sys.stdin would be held at interpreter shutdown.
+        while os.read(0, 4096):
+            pass
+        stop.set()
+
+    threading.Thread(target=wait_for_signal, name="signal", daemon=True).start()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Setting the event here would hang whenever the signal interrupts the main thread while
+        # that holds the event's own lock, on its way into waiting.
+        signal.signal(number, lambda *_: os.write(signal_sent, b"!"))
+    if on_stdin_eof:
+        # Whoever started this process holds the other end: when it dies, so do we.
+        threading.Thread(target=wait_for_eof, name="stdin", daemon=True).start()
+    return stop

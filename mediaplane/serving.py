@@ -1,13 +1,11 @@
-"""What both gRPC servers have in common: limits, health, reflection, errors and a clean stop."""
+"""What both gRPC servers have in common: limits, health, reflection and errors."""
 
 import ipaddress
 import logging
 import os
-import signal
 import socket
 import sqlite3
 import stat
-import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -92,23 +90,6 @@ def build_server(
     for name in ("", *named):
         states.set(name, health_pb2.HealthCheckResponse.SERVING)
     return server, states
-
-
-def stop_requested(*, on_stdin_eof: bool) -> threading.Event:
-    """Return an event that SIGTERM, SIGINT or, where asked for, the end of standard input sets."""
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    if on_stdin_eof:
-        # Whoever started this process holds the other end: when it dies, so do we.
-        def wait_for_eof() -> None:
-            # By descriptor: the lock of sys.stdin would be held at interpreter shutdown.
-            while os.read(0, 4096):
-                pass
-            stop.set()
-
-        threading.Thread(target=wait_for_eof, name="stdin", daemon=True).start()
-    return stop
 
 
 def _check_address(address: str) -> None:

@@ -17,6 +17,7 @@ from data_plane.registry import EXECUTORS
 from data_plane.settings import DataSettings
 from data_plane.worker import Worker
 from mediaplane.locations import Locations
+from mediaplane.process import stop_requested
 from mediaplane.protocol.bell import Bell
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.values import JobKind, Plane
@@ -82,8 +83,7 @@ def places(state: str, url: str) -> Locations:
 
 def _until_told(log: str) -> threading.Event:
     """Log to a file that tests can read, and return what SIGTERM sets."""
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    stop = stop_requested(on_stdin_eof=False)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     logging.basicConfig(
         filename=log,
