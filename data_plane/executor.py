@@ -86,7 +86,7 @@ class Control:
         self.check()
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Context:
     """What an executor may use: files beneath roots, and the control of its work."""
 

@@ -15,7 +15,7 @@ from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.values import JobKind
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Held:
     """A row this worker owns while it works on it."""
 

@@ -1,8 +1,10 @@
 """Where work comes from and where its outcome goes: the claims and finishes of one worker."""
 
 import logging
+import threading
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,7 +74,7 @@ class Choice:
         return cls(JOB_ITEMS, kind, "job_id = :job", {"job": job_id})
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Outcome:
     """The one step that ends a piece of work, and what there is to record with it."""
 
@@ -92,6 +94,7 @@ class Queue:
         self._lease_seconds = settings.lease_seconds
         self._expired = text(_EXPIRED.format(now=NOW_SQL[database.dialect]))
         self._recovered_at = float("-inf")
+        self._batch_turn = threading.Lock()
         # Seconds that a job of each kind takes, lately.
         self._pace: dict[JobKind, float] = {}
 
@@ -126,7 +129,7 @@ class Queue:
         if choice is not None:
             paths += paths_of(choice.machine, "claim")
         groups = _by_step(outcomes)
-        with self._database.write(*paths) as conn:
+        with ExitStack() as turn, self._database.write(*paths) as conn:
             if len(groups) + bool(counted) > 1:
                 for machine in (JOBS, JOB_ITEMS):
                     mine = [one.held for one in outcomes if one.held.machine is machine]
@@ -141,7 +144,13 @@ class Queue:
                                figures)  # fmt: skip
             for group in groups:
                 self._end(conn, group)
-            return self._claim(conn, choice) if choice is not None else []
+            if choice is None:
+                return []
+            if choice.limit > 1:
+                # Whoever claims steps over the rows that others claim. So the slots of a worker
+                # claim one after the other, each until its commit.
+                turn.enter_context(self._batch_turn)
+            return self._claim(conn, choice)
 
     def recover(self) -> None:
         """Put back what silent workers held, if it is time to look for that again."""

@@ -237,7 +237,7 @@ class Runner:
 
     def _completed(self, held: Held, result: Any, executor: Executor | None) -> Outcome:
         if held.machine is JOBS:
-            return Outcome(held, "complete", {"progress": 1.0}, executor, result)
+            return Outcome(held, "complete", {}, executor, result)
         message = _message(result)
         figures = {
             "processed_items": held.control.items,

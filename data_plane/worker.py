@@ -1,5 +1,6 @@
 """One worker: its slots, its heart, its scratch folder and its flight log, started and stopped."""
 
+import gc
 import logging
 import os
 import re
@@ -60,6 +61,8 @@ class Worker:
 
     def start(self) -> None:
         """Make the worker known and begin to claim."""
+        # What is there by now stays: the collector need not look at it again and again.
+        gc.freeze()
         self._bell.start()
         self._heartbeat.start()
         self._runner.start()

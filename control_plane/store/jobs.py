@@ -68,18 +68,19 @@ def announce(conn: Connection, job_ids: Sequence[int]) -> None:
 @lru_cache(maxsize=16)
 def _add_many(columns: tuple[str, ...], shown: tuple[str, ...], dialect: str) -> TextClause:
     names, now = ", ".join(columns), NOW_SQL[dialect]
+    # With the events in one statement, nothing is looked up twice; with the wake-up, a worker
+    # hears of the job when its commit does.
+    told = history.of_added_jobs()
+    returned = dict.fromkeys([*shown, *told.reads]) if dialect == "postgresql" else COLUMNS
     sql = (
         f"INSERT INTO jobs ({names}, created_at, updated_at) SELECT {names}, {now}, {now}"
         f" FROM {records('added', {name: sql_type(jobs, name) for name in columns}, dialect)}"
-        f" RETURNING {', '.join(COLUMNS)}"
+        f" RETURNING {', '.join(returned)}"
     )
     if dialect == "postgresql":
-        # With the events in one statement, nothing is looked up twice; with the wake-up, a worker
-        # hears of the job when its commit does.
-        events = history.insert_from(EventType.JOB_ADDED, dialect, "new")
         sql = (
-            f"WITH new AS ({sql}), told AS ({events}) SELECT {', '.join(shown)}"
-            f" FROM new, (SELECT pg_notify('{channel(Topic.WORK)}', '')) AS rung"
+            f"WITH moved AS ({sql}), told AS ({told.insert}) SELECT {', '.join(shown)}"
+            f" FROM moved, (SELECT pg_notify('{channel(Topic.WORK)}', '')) AS rung"
         )
         return text(sql).columns(*(jobs.columns[name] for name in shown))  # type: ignore[return-value]
     return text(sql).columns(*jobs.columns)  # type: ignore[return-value]

@@ -1,5 +1,6 @@
 """Opens the database, SQLite or PostgreSQL, for one plane: the only place that knows which."""
 
+import json
 import select
 import sqlite3
 import threading
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 DATA_PLANE_ROLE = "mediaplane_data_plane"
 MINIMUM_POSTGRESQL = 16
 _BUSY_SECONDS = 30.0
+_JSON = json.JSONDecoder()
 # All that the data plane asks for is few rows, in the order of an index. On tables whose
 # statistics are young PostgreSQL would rather read them whole.
 _NOT_BY_INDEX = (
@@ -62,18 +64,16 @@ class Database:
             threading.Lock() if self.dialect == "sqlite" else nullcontext()
         )
         self.engine = _engine(self.url, plane)
+        # On PostgreSQL each statement sees what is committed before it, in a transaction or out
+        # of one: without it there are two round trips less.
+        begin = "" if self.dialect == "postgresql" else "BEGIN"
+        self._reading = self.engine.execution_options(mediaplane_begin=begin)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Open a transaction that only reads."""
-        with self.engine.connect() as conn:
-            if self.dialect == "postgresql":
-                # Each statement sees what is committed before it, in a transaction or out of
-                # one; two round trips less.
-                yield conn.execution_options(isolation_level="AUTOCOMMIT")
-                return
-            with conn.begin():
-                yield conn
+        with self._reading.connect() as conn, conn.begin():
+            yield conn
 
     @contextmanager
     def write(self, *paths: WritePath, is_one_statement: bool = False) -> Iterator[Connection]:
@@ -82,16 +82,17 @@ class Database:
         One that is a single statement needs not be begun and ended on PostgreSQL.
         """
         topics: set[Topic] = set()
-        options: dict[str, Any] = {"mediaplane_write": True, "mediaplane_topics": topics}
-        is_unframed = is_one_statement and self.dialect == "postgresql"
-        if is_unframed:
-            options["isolation_level"] = "AUTOCOMMIT"
+        # A write that begins as a read fails on SQLite when another writer got in between.
+        begin = "BEGIN IMMEDIATE" if self.dialect == "sqlite" else "BEGIN"
+        if is_one_statement and self.dialect == "postgresql":
+            begin = ""
+        options = {"mediaplane_begin": begin, "mediaplane_topics": topics}
         with self._turn, self.engine.connect().execution_options(**options) as conn:
             guarded = self.plane is Plane.DATA and self.dialect == "sqlite"
             if guarded:
                 _raw(conn).set_authorizer(authorizer(paths))
             try:
-                with nullcontext() if is_unframed else conn.begin():
+                with conn.begin():
                     yield conn
             finally:
                 if guarded:
@@ -182,11 +183,12 @@ def _engine(url: URL, plane: Plane) -> Engine:
             pool_size=8,
             max_overflow=24,
             pool_use_lifo=True,  # the connection used last has its statements prepared
-            connect_args={"prepare_threshold": 1},
+            connect_args={"prepare_threshold": 1, "autocommit": True},
             **options,
         )
         event.listen(engine, "connect", _postgresql_connected(plane))
         event.listen(engine, "checkout", _refuse_closed)
+        event.listen(engine, "begin", _begin)
         return engine
     engine = create_engine(
         url,
@@ -198,13 +200,13 @@ def _engine(url: URL, plane: Plane) -> Engine:
         **options,
     )  # fmt: skip
     event.listen(engine, "connect", _sqlite_connected(plane))
-    event.listen(engine, "begin", _sqlite_begin)
+    event.listen(engine, "begin", _begin)
     return engine
 
 
 def _sqlite_connected(plane: Plane) -> Any:
     def prepare(raw: sqlite3.Connection, _record: object) -> None:
-        raw.isolation_level = None  # transactions are begun by _sqlite_begin alone
+        raw.isolation_level = None  # transactions are begun by _begin alone
         raw.execute("PRAGMA journal_mode = WAL")
         # FULL: what was acknowledged survives a power cut. NORMAL lost it when tried.
         raw.execute("PRAGMA synchronous = FULL")
@@ -219,13 +221,16 @@ def _sqlite_connected(plane: Plane) -> Any:
     return prepare
 
 
-def _sqlite_begin(conn: Connection) -> None:
-    # A write that begins as a read fails at once when another writer got in between.
-    writes = conn.get_execution_options().get("mediaplane_write", False)
-    conn.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+def _begin(conn: Connection) -> None:
+    words = conn.get_execution_options().get("mediaplane_begin", "BEGIN")
+    if words:
+        conn.exec_driver_sql(words)
 
 
 def _postgresql_connected(plane: Plane) -> Any:
+    # Its driver takes long to import, and SQLite does without.
+    from psycopg.types.json import set_json_loads  # noqa: PLC0415
+
     def prepare(raw: Any, _record: object) -> None:
         version = raw.info.server_version
         if version < MINIMUM_POSTGRESQL * 10000:
@@ -233,14 +238,18 @@ def _postgresql_connected(plane: Plane) -> Any:
                 f"PostgreSQL {version // 10000} is too old; mediaplane needs"
                 f" {MINIMUM_POSTGRESQL} or later."
             )
+        set_json_loads(_read_json, raw)
         if plane is Plane.DATA:
-            raw.autocommit = True
             if raw.info.user != DATA_PLANE_ROLE:
                 raw.execute(f"SET ROLE {DATA_PLANE_ROLE}")
             raw.execute("; ".join(f"SET {choice} = off" for choice in _NOT_BY_INDEX))
-            raw.autocommit = False
 
     return prepare
+
+
+def _read_json(stored: str | bytes) -> Any:
+    # json.loads() takes as long again to find out that bytes are UTF-8.
+    return _JSON.decode(stored if isinstance(stored, str) else stored.decode())
 
 
 def _refuse_closed(raw: Any, _record: object, _proxy: object) -> None:

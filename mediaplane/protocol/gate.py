@@ -1,10 +1,9 @@
 """The one door through which the status of a row changes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, insert, text
+from sqlalchemy import Connection, Row, bindparam, insert, text
 from sqlalchemy.engine import RowMapping
 
 from mediaplane.protocol import history, statements, tables
@@ -22,8 +21,7 @@ class GateRefused(Exception):
     """A step was taken by the wrong plane or with a column that it may not write."""
 
 
-@dataclass(frozen=True)
-class Lessee:
+class Lessee(NamedTuple):
     """Who holds a row: the worker and the epoch that its claim was given."""
 
     row_id: int
@@ -93,7 +91,7 @@ def finish(
     """
     if machine.step(step_name).lease is not Lease.DROP:
         raise GateRefused(f"{machine.name}.{step_name} does not end a lease")
-    return {row["id"] for row in _take_held(conn, machine, step_name, ended, 0)}
+    return {row.id for row in _take_held(conn, machine, step_name, ended, 0)}
 
 
 def lock_rows(conn: Connection, machine: Machine, row_ids: Iterable[int]) -> None:
@@ -120,7 +118,7 @@ def heartbeat(
         (Lessee(row_id, worker_id, epoch), known.get(row_id, {}))
         for row_id, epoch in leases.items()
     ]
-    rows = {row["id"]: row for row in _take_held(conn, machine, "heartbeat", beats, seconds)}
+    rows = {row.id: row._mapping for row in _take_held(conn, machine, "heartbeat", beats, seconds)}
     if machine is JOBS:
         spoken = history.speak_of_progress(conn, rows.keys() & known.keys()) if known else []
     elif machine is JOB_ITEMS and known:
@@ -155,9 +153,11 @@ def claim(
         return []  # to SQLite a negative limit is no limit
     dialect = conn.dialect.name
     is_told_at_once = dialect == "postgresql" and machine is JOBS
-    told = history.insert_from(step.events[0], dialect, "moved") if is_told_at_once else ""
+    told = history.of_claimed_jobs() if is_told_at_once else None
     statement = statements.claim(machine, step, dialect, where, told)
     bound = {"worker": worker_id, "lease_ms": int(lease_seconds * 1000), "limit": limit}
+    if told:
+        bound["claimant"] = history.claimant(worker_id)
     rows = [row._mapping for row in conn.execute(statement, bound | dict(parameters or {})).all()]
     for column, is_descending in reversed(machine.ranking):
         rows.sort(key=lambda row: row[column], reverse=is_descending)
@@ -222,7 +222,7 @@ def _take_held(
     step_name: str,
     held: Sequence[tuple[Lessee, Mapping[str, Any]]],
     lease_seconds: float,
-) -> list[RowMapping]:
+) -> Sequence[Row[Any]]:
     """Take a step of the owner on many rows, in one statement."""
     columns = frozenset().union(*(values.keys() for _lessee, values in held))
     step = _admit(conn, machine, step_name, columns)
@@ -247,14 +247,13 @@ def _take_held(
         bound["lease_ms"] = int(lease_seconds * 1000)
     # On PostgreSQL the end of jobs without items is told by the statement that ends them.
     is_told = dialect == "postgresql" and step.events == (EventType.JOB_DONE,)
-    source = "moved WHERE total_items IS NULL"
-    told = history.insert_from(EventType.JOB_DONE, dialect, source) if is_told else ""
+    told = history.of_ended_jobs(str(step.target)) if is_told else None
     statement = statements.owners_update(machine, step, tuple(sorted(columns)), dialect, told)
-    rows = [row._mapping for row in conn.execute(statement, bound).all()]
+    rows = conn.execute(statement, bound).all()
     if is_told and rows:
         changed(conn, Topic.NEWS)
-    cut = [row for row in rows if row["total_items"] is not None] if is_told else rows
-    _follow_up(conn, machine, step, cut)
+    untold = [row._mapping for row in rows if not (is_told and row.total_items is None)]
+    _follow_up(conn, machine, step, untold)
     return rows
 
 

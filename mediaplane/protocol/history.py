@@ -1,5 +1,6 @@
 """What a move leaves behind: events of the job, its counters, and the end of its items."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -11,7 +12,7 @@ from sqlalchemy.sql.elements import TextClause
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed
 from mediaplane.protocol.lifecycle import Machine, Step
-from mediaplane.protocol.statements import among, id_list
+from mediaplane.protocol.statements import Told, among, id_list
 from mediaplane.protocol.values import EventType
 
 PROGRESS_MS = 500
@@ -21,7 +22,7 @@ _FIGURES = ("total_items", "completed_items", "failed_items", "skipped_items", "
 # payload too (what is done to what).
 _OF_JOB: dict[EventType, tuple[tuple[str, ...], bool]] = {
     EventType.JOB_ADDED: (("kind", "library_id"), True),
-    EventType.JOB_STARTED: (("kind", "library_id", "worker_id"), True),
+    EventType.JOB_STARTED: (("worker_id",), True),
     EventType.JOB_PROGRESS: (("processed_items", "progress", *_FIGURES), False),
     EventType.JOB_ERROR: (("error_code", "error_message"), False),
     EventType.JOB_CANCELLED: ((), False),
@@ -80,24 +81,67 @@ def lock_jobs(conn: Connection, items: str, parameters: Mapping[str, Any]) -> li
 def _insert(event: EventType, dialect: str) -> TextClause:
     of_items = event in (EventType.ITEM_DONE, EventType.ITEM_PROGRESS)
     source = f"{'job_items' if of_items else 'jobs'} WHERE {among('id', 'ids', dialect)}"
-    return text(f"{insert_from(event, dialect, source)} ORDER BY id")
+    return text(f"{_insert_from(event, dialect, source)} ORDER BY id")
 
 
-def insert_from(event: EventType, dialect: str, source: str) -> str:
+def of_added_jobs() -> Told:
+    """Return what tells of the jobs that a statement adds (PostgreSQL)."""
+    columns, _has_task = _OF_JOB[EventType.JOB_ADDED]
+    insert = _insert_from(EventType.JOB_ADDED, "postgresql", "moved")
+    return Told(insert, ("id", "payload", *columns))
+
+
+# To build JSON costs PostgreSQL more than all the rest of an event. So the two events of every
+# tiny job are made of parts that are the same for all rows of a statement.
+
+
+@lru_cache(maxsize=1)
+def of_claimed_jobs() -> Told:
+    """Return what tells of the jobs that a worker claims; `:claimant` is `claimant()` of it."""
+    payload = "payload || CAST(:claimant AS JSONB)"
+    insert = _insert_from(EventType.JOB_STARTED, "postgresql", "moved", payload)
+    return Told(insert, ("id", "payload"))
+
+
+def claimant(worker_id: str) -> str:
+    """Return what the start of a job says beside what is to be done."""
+    return json.dumps({"worker": worker_id})
+
+
+@lru_cache(maxsize=8)
+def of_ended_jobs(status: str) -> Told:
+    """Return what tells of the jobs without items that a worker ends."""
+    columns, _has_task = _OF_JOB[EventType.JOB_DONE]
+    nothing_counted = json.dumps(
+        dict.fromkeys(columns, 0) | {"status": status, "total_items": None}
+    )
+    built = _object({column: column for column in columns}, "postgresql")
+    payload = (
+        f"CASE WHEN processed_items = 0 THEN CAST('{nothing_counted}' AS JSONB) ELSE {built} END"
+    )
+    source = "moved WHERE total_items IS NULL"
+    insert = _insert_from(EventType.JOB_DONE, "postgresql", source, payload)
+    return Told(insert, ("id", *columns))
+
+
+def _insert_from(event: EventType, dialect: str, source: str, payload: str = "") -> str:
     """Return the insert of an event for every row of a source: of jobs, or of items."""
-    job_id = "id"
-    if event in (EventType.ITEM_DONE, EventType.ITEM_PROGRESS):
-        job_id, payload = "job_id", _item_payload(event, dialect)
-    elif event is EventType.LOG:
-        payload = _object({"level": "'info'", "message": "CAST(:says AS TEXT)"}, dialect)
-    else:
-        columns, has_task = _OF_JOB[event]
-        fields = {_KEYS.get(column, column): column for column in columns}
-        payload = _with_task(fields, dialect) if has_task else _object(fields, dialect)
+    of_items = event in (EventType.ITEM_DONE, EventType.ITEM_PROGRESS)
     return (
         "INSERT INTO events (job_id, type, payload, created_at)"
-        f" SELECT {job_id}, '{event}', {payload}, {NOW_SQL[dialect]} FROM {source}"
+        f" SELECT {'job_id' if of_items else 'id'}, '{event}',"
+        f" {payload or _payload(event, dialect)}, {NOW_SQL[dialect]} FROM {source}"
     )
+
+
+def _payload(event: EventType, dialect: str) -> str:
+    if event in (EventType.ITEM_DONE, EventType.ITEM_PROGRESS):
+        return _item_payload(event, dialect)
+    if event is EventType.LOG:
+        return _object({"level": "'info'", "message": "CAST(:says AS TEXT)"}, dialect)
+    columns, has_task = _OF_JOB[event]
+    fields = {_KEYS.get(column, column): column for column in columns}
+    return _with_task(fields, dialect) if has_task else _object(fields, dialect)
 
 
 def _item_payload(event: EventType, dialect: str) -> str:

@@ -73,6 +73,8 @@ class Machine:
     statuses: type[StrEnum]
     claim_order: str
     steps: tuple[Step, ...]
+    # What a worker is given of a row that it claims; nothing named: all columns.
+    handed_out: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -65,15 +65,18 @@ def _jobs() -> Machine:
         tables.jobs,
         s,
         claim_order="priority DESC, created_at, id",
+        handed_out=("id", "kind", "library_id", "payload", "priority", "total_items",
+                    "total_bytes", "lease_epoch", "created_at"),
         steps=(
             _data("claim", sources=from_pending, target=s.RUNNING, lease=Lease.TAKE, path=claim,
                   when="cancel_requested_at IS NULL", events=(e.JOB_STARTED,)),
             _data("heartbeat", sources=run, target=None, lease=Lease.KEEP, path=heartbeat),
             _data("complete", sources=run, target=s.COMPLETED, lease=Lease.DROP, path=finish,
-                  when="NOT EXISTS (SELECT 1 FROM job_items i WHERE i.job_id = jobs.id"
+                  when="total_items IS NULL OR"
+                       " NOT EXISTS (SELECT 1 FROM job_items i WHERE i.job_id = jobs.id"
                        " AND i.status = 'pending') AND NOT EXISTS (SELECT 1 FROM job_items i"
                        " WHERE i.job_id = jobs.id AND i.status = 'running')",
-                  sets=_NO_ERROR, events=(e.JOB_DONE,)),
+                  sets=_NO_ERROR | {"progress": 1.0}, events=(e.JOB_DONE,)),
             _data("fail", sources=run, target=s.FAILED, lease=Lease.DROP, path=finish,
                   events=(e.JOB_ERROR, e.JOB_DONE)),
             _data("retry", sources=run, target=s.RETRYABLE, lease=Lease.DROP, path=finish,
@@ -132,6 +135,8 @@ def _job_items() -> Machine:
         tables.job_items,
         s,
         claim_order="job_id, id",
+        handed_out=("id", "job_id", "item_key", "payload", "total_items", "total_bytes",
+                    "lease_epoch"),
         steps=(
             _data("claim", sources=(s.PENDING,), target=s.RUNNING, lease=Lease.TAKE, path=claim,
                   when="EXISTS (SELECT 1 FROM jobs j WHERE j.id = job_items.job_id"

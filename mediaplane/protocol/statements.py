@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Table, bindparam, text
 from sqlalchemy.dialects import postgresql
@@ -22,6 +22,13 @@ FENCE = "lease_epoch = {epoch}"
 _END = ("id", "job_id", "total_items")
 
 _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
+
+
+class Told(NamedTuple):
+    """An insert that belongs to a move, from the moved rows in `moved` (PostgreSQL)."""
+
+    insert: str
+    reads: tuple[str, ...]  # the columns that it needs of them
 
 
 def managed(step: Step) -> frozenset[str]:
@@ -47,7 +54,7 @@ def id_list(ids: Iterable[int], dialect: str) -> str:
 def held_rows(rows: Iterable[tuple[int, int, Mapping[str, Any]]], dialect: str) -> Any:
     """Return row ids, epochs and new values of columns as one parameter, for `owners_update`."""
     held = {
-        row_id: {"epoch": epoch} | {f"new_{name}": new for name, new in values.items()}
+        row_id: {"epoch": epoch, **{f"new_{name}": new for name, new in values.items()}}
         # Of two claims of one row the later one counts.
         for row_id, epoch, values in sorted(rows, key=itemgetter(1))
     }
@@ -72,12 +79,11 @@ def sql_type(table: Table, column: str) -> str:
 
 @lru_cache(maxsize=256)
 def owners_update(
-    machine: Machine, step: Step, columns: tuple[str, ...], dialect: str, told: str = ""
+    machine: Machine, step: Step, columns: tuple[str, ...], dialect: str, told: Told | None = None
 ) -> TextClause:
     """Return the update of many rows by the worker that holds them, each with its own values.
 
-    A value that is absent or NULL leaves its column as it is where the lease goes on. `told` is
-    as for `claim`.
+    A value that is absent or NULL leaves its column as it is where the lease goes on.
     """
     now = NOW_SQL[dialect]
     source, held = _held(machine, columns, dialect)
@@ -118,11 +124,10 @@ def legal(step: Step, where: str, dialect: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def claim(machine: Machine, step: Step, dialect: str, where: str, told: str = "") -> TextClause:
-    """Return the update by which a worker becomes the owner of the best rows.
-
-    With `told`, an insert from the rows in `moved`, both are one statement (PostgreSQL).
-    """
+def claim(
+    machine: Machine, step: Step, dialect: str, where: str, told: Told | None = None
+) -> TextClause:
+    """Return the update by which a worker becomes the owner of the best rows."""
     now = NOW_SQL[dialect]
     chosen = (
         f"SELECT id FROM {machine.name} WHERE {' AND '.join(_conditions(step, now))} AND ({where})"
@@ -135,7 +140,7 @@ def claim(machine: Machine, step: Step, dialect: str, where: str, told: str = ""
         chosen = f"id IN ({chosen})"
     written = _assignments(machine, step, now)
     sql = f"UPDATE {machine.name} SET {_set_clause(written)} WHERE {chosen}"
-    return _typed(machine, step, sql, told=told)
+    return _typed(machine, step, sql, machine.handed_out, told)
 
 
 @lru_cache(maxsize=16)
@@ -220,15 +225,15 @@ def _typed(
     step: Step,
     sql: str,
     columns: Sequence[str] | None = None,
-    told: str = "",
+    told: Told | None = None,
 ) -> TextClause:
     """Return the changed rows too, with the values that the table's columns have (JSON)."""
     # By name: migrations append columns, so the order here need not be that of the database.
     names = columns or machine.table.columns.keys()
-    returned = machine.table.columns.keys() if told else names
+    returned = dict.fromkeys([*names, *(told.reads if told else ())])
     sql = f"{sql} RETURNING {', '.join(f'{machine.name}.{name}' for name in returned)}"
     if told:
-        sql = f"WITH moved AS ({sql}), told AS ({told}) SELECT {', '.join(names)} FROM moved"
+        sql = f"WITH moved AS ({sql}), told AS ({told.insert}) SELECT {', '.join(names)} FROM moved"
     statement = text(sql)
     fixed = {f"set_{column}": value for column, value in step.sets.items() if column in step.writes}
     shown = (machine.table.columns[name] for name in names)

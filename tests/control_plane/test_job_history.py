@@ -34,7 +34,7 @@ def test_a_watch_shows_the_job_as_it_is_then_every_change_and_ends_with_it(
         assert gate.heartbeat(conn, JOBS, worker.WORKER, leases, 60, {held["id"]: figures})
     halfway = next(stream)
     assert (halfway.processed_items, halfway.progress) == (3, 0.5)
-    worker.finish(data, held, progress=1.0)
+    worker.finish(data, held)
     ended = next(stream)
     assert (state(ended), ended.progress) == ("completed", 1.0)
     assert list(stream) == []

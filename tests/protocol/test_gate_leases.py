@@ -39,10 +39,10 @@ def test_a_worker_that_claims_again_cannot_finish_with_the_claim_it_lost(
         (second,) = gate.claim(conn, JOBS, "claim", WORKER, 60, 1)
         old, new = (Lessee(job, WORKER, claim["lease_epoch"]) for claim in (first, second))
         assert gate.heartbeat(conn, JOBS, WORKER, {job: old.epoch}, 60) == {}
-        assert not gate.take(conn, JOBS, "complete", job, old, progress=1.0)
+        assert not gate.take(conn, JOBS, "complete", job, old)
         assert not gate.take(conn, JOBS, "release", job, old)
-        assert gate.take(conn, JOBS, "complete", job, new, progress=1.0)
-        assert not gate.take(conn, JOBS, "complete", job, new, progress=1.0)
+        assert gate.take(conn, JOBS, "complete", job, new)
+        assert not gate.take(conn, JOBS, "complete", job, new)
 
 
 def test_a_recovered_job_says_why_and_has_no_owner(database: Databases) -> None:

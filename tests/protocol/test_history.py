@@ -25,7 +25,7 @@ TASK = {
     "headers": {"accept": None, "range": [0, 1.5, {"deep": False}]},
 }
 ADDED = {"kind": "delete", "library": "photos"} | TASK
-STARTED = ADDED | {"worker": WORKER}
+STARTED = TASK | {"worker": WORKER}
 NO_FIGURES: dict[str, Any] = {
     "total_items": None,
     "completed_items": 0,
@@ -89,7 +89,7 @@ def let_half_a_second_pass(database: Databases, job: int) -> None:
 def test_a_job_without_items_is_told_from_beginning_to_end(database: Databases) -> None:
     job, _items = add_task(database)
     (mine,) = claim(database, JOBS)
-    assert finish(database, JOBS, "complete", mine, progress=1.0)
+    assert finish(database, JOBS, "complete", mine)
     with database.control.read() as conn:
         assert history_of(conn, job) == [
             ("job_added", ADDED),
@@ -108,10 +108,12 @@ def test_a_job_of_no_library_and_no_payload_says_so(database: Databases) -> None
 def test_a_payload_cannot_pass_itself_off_as_the_job(database: Databases) -> None:
     with database.control.write() as conn:
         job = Rows(conn).add("jobs", payload={"kind": "scan", "worker": "nobody", "x": 1})
+        history.append(conn, EventType.JOB_ADDED, [job])
     claim(database, JOBS)
     with database.control.read() as conn:
         assert history_of(conn, job) == [
-            ("job_started", {"kind": "delete", "library": None, "worker": WORKER, "x": 1})
+            ("job_added", {"kind": "delete", "library": None, "worker": "nobody", "x": 1}),
+            ("job_started", {"kind": "scan", "worker": WORKER, "x": 1}),
         ]
 
 

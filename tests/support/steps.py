@@ -122,6 +122,8 @@ def add_row(rows: Rows, machine: Machine, **columns: Any) -> int:
         columns["job_id"] = rows.add("jobs", status=job_status, total_items=1, **job)
     thumbnail_status = columns.pop("thumbnail_status", None)
     item_status = columns.pop("item_status", None)
+    if item_status:
+        columns["total_items"] = 1
     row_id: int = rows.add(machine.name, **columns)
     if item_status:
         rows.add("job_items", job_id=row_id, status=item_status)

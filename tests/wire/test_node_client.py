@@ -95,7 +95,7 @@ def test_it_watches_a_job_to_its_end(control: ControlPlane) -> None:
         assert next(lines) == {"job": job.name, "state": "STATE_PENDING"}
         claimed = worker.claim(control.database.data)
         assert next(lines) == {"job": job.name, "state": "STATE_RUNNING"}
-        assert worker.finish(control.database.data, claimed, progress=1.0)
+        assert worker.finish(control.database.data, claimed)
         assert list(lines) == [{"job": job.name, "state": "STATE_COMPLETED"}]
         assert process.wait() == 0
 
