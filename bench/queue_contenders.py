@@ -9,7 +9,8 @@ from contextlib import ExitStack, contextmanager
 from typing import NamedTuple, Self
 
 PEERS_PYTHON = ".venv-bench/bin/python"
-WARM_UP_JOBS = 400
+# Enough for every one of four workers to get some.
+WARM_UP_JOBS = 4_000
 # Long enough for every worker to have found nothing and gone to sleep.
 SETTLE_SECONDS = 1.0
 COUNT_EVERY_SECONDS = 0.02

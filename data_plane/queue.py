@@ -42,7 +42,9 @@ _LOOK = text(
     " SELECT * FROM (SELECT id, kind, priority, created_at FROM jobs"
     "  WHERE status = 'running' AND cancel_requested_at IS NULL AND priority >= :least"
     "  AND total_items IS NOT NULL"
-    "  AND EXISTS (SELECT 1 FROM job_items i WHERE i.job_id = jobs.id AND i.status = 'pending')"
+    # With a limit, so that PostgreSQL asks for each job and does not read all items that wait.
+    "  AND (SELECT 1 FROM job_items i"
+    "   WHERE i.job_id = jobs.id AND i.status = 'pending' LIMIT 1) = 1"
     "  ORDER BY priority DESC, created_at, id LIMIT 1) AS cut"
 )
 _EXPIRED = (

@@ -17,7 +17,7 @@ from mediaplane.protocol import gate, history
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed, channel
 from mediaplane.protocol.machines import JOBS
-from mediaplane.protocol.statements import records, sql_type
+from mediaplane.protocol.statements import records, shaped, sql_type
 from mediaplane.protocol.tables import job_items, jobs
 from mediaplane.protocol.values import EventType
 
@@ -68,8 +68,6 @@ def announce(conn: Connection, job_ids: Sequence[int]) -> None:
 @lru_cache(maxsize=16)
 def _add_many(columns: tuple[str, ...], shown: tuple[str, ...], dialect: str) -> TextClause:
     names, now = ", ".join(columns), NOW_SQL[dialect]
-    # With the events in one statement, nothing is looked up twice; with the wake-up, a worker
-    # hears of the job when its commit does.
     told = history.of_added_jobs()
     returned = dict.fromkeys([*shown, *told.reads]) if dialect == "postgresql" else COLUMNS
     sql = (
@@ -78,12 +76,13 @@ def _add_many(columns: tuple[str, ...], shown: tuple[str, ...], dialect: str) ->
         f" RETURNING {', '.join(returned)}"
     )
     if dialect == "postgresql":
+        # With the events in one statement, nothing is looked up twice; with the wake-up, a worker
+        # hears of the job when its commit does.
         sql = (
             f"WITH moved AS ({sql}), told AS ({told.insert}) SELECT {', '.join(shown)}"
             f" FROM moved, (SELECT pg_notify('{channel(Topic.WORK)}', '')) AS rung"
         )
-        return text(sql).columns(*(jobs.columns[name] for name in shown))  # type: ignore[return-value]
-    return text(sql).columns(*jobs.columns)  # type: ignore[return-value]
+    return shaped(text(sql), jobs, COLUMNS, dialect)
 
 
 def get(conn: Connection, job_id: int) -> RowMapping | None:

@@ -28,13 +28,17 @@ DATA_PLANE_ROLE = "mediaplane_data_plane"
 MINIMUM_POSTGRESQL = 16
 _BUSY_SECONDS = 30.0
 _JSON = json.JSONDecoder()
+_BEGIN = "mediaplane_begin"
+_TOPICS = "mediaplane_topics"
 # All that the data plane asks for is few rows, in the order of an index. On tables whose
-# statistics are young PostgreSQL would rather read them whole.
-_NOT_BY_INDEX = (
-    "enable_seqscan",
-    "enable_bitmapscan",
-    "enable_mergejoin",
-    "jit",
+# statistics are young PostgreSQL would rather read them whole; and that is the best plan whatever
+# the parameters, so it need not be sought again for each of the first executions.
+_BY_INDEX = (
+    "enable_seqscan = off",
+    "enable_bitmapscan = off",
+    "enable_mergejoin = off",
+    "jit = off",
+    "plan_cache_mode = force_generic_plan",
 )
 
 
@@ -66,8 +70,10 @@ class Database:
         self.engine = _engine(self.url, plane)
         # On PostgreSQL each statement sees what is committed before it, in a transaction or out
         # of one: without it there are two round trips less.
-        begin = "" if self.dialect == "postgresql" else "BEGIN"
-        self._reading = self.engine.execution_options(mediaplane_begin=begin)
+        self._reading = self._beginning("BEGIN", "")
+        # A write that begins as a read fails on SQLite when another writer got in between.
+        self._writing = self._beginning("BEGIN IMMEDIATE", "BEGIN")
+        self._writing_once = self._beginning("BEGIN IMMEDIATE", "")
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -81,13 +87,9 @@ class Database:
 
         One that is a single statement needs not be begun and ended on PostgreSQL.
         """
-        topics: set[Topic] = set()
-        # A write that begins as a read fails on SQLite when another writer got in between.
-        begin = "BEGIN IMMEDIATE" if self.dialect == "sqlite" else "BEGIN"
-        if is_one_statement and self.dialect == "postgresql":
-            begin = ""
-        options = {"mediaplane_begin": begin, "mediaplane_topics": topics}
-        with self._turn, self.engine.connect().execution_options(**options) as conn:
+        engine = self._writing_once if is_one_statement else self._writing
+        with self._turn, engine.connect() as conn:
+            topics = conn.info[_TOPICS] = set()
             guarded = self.plane is Plane.DATA and self.dialect == "sqlite"
             if guarded:
                 _raw(conn).set_authorizer(authorizer(paths))
@@ -95,11 +97,17 @@ class Database:
                 with conn.begin():
                     yield conn
             finally:
+                conn.info.pop(_TOPICS, None)
                 if guarded:
                     _raw(conn).set_authorizer(authorizer(()))
         if self.bell is not None:
             for topic in topics:
                 self.bell.ring(topic)
+
+    def _beginning(self, sqlite: str, postgresql: str) -> Engine:
+        """Return the engine as it begins transactions with these words."""
+        words = sqlite if self.dialect == "sqlite" else postgresql
+        return self.engine.execution_options(**{_BEGIN: words})
 
     def close(self) -> None:
         """Close all connections."""
@@ -114,7 +122,7 @@ def plane_of(conn: Connection) -> Plane:
 
 def changed(conn: Connection, topic: Topic) -> None:
     """Have those who wait for this topic woken when the write transaction has committed."""
-    conn.get_execution_options()["mediaplane_topics"].add(topic)
+    conn.info[_TOPICS].add(topic)
 
 
 def channel(topic: Topic) -> str:
@@ -222,7 +230,7 @@ def _sqlite_connected(plane: Plane) -> Any:
 
 
 def _begin(conn: Connection) -> None:
-    words = conn.get_execution_options().get("mediaplane_begin", "BEGIN")
+    words = conn.get_execution_options().get(_BEGIN, "BEGIN")
     if words:
         conn.exec_driver_sql(words)
 
@@ -242,7 +250,7 @@ def _postgresql_connected(plane: Plane) -> Any:
         if plane is Plane.DATA:
             if raw.info.user != DATA_PLANE_ROLE:
                 raw.execute(f"SET ROLE {DATA_PLANE_ROLE}")
-            raw.execute("; ".join(f"SET {choice} = off" for choice in _NOT_BY_INDEX))
+            raw.execute("; ".join(f"SET {choice}" for choice in _BY_INDEX))
 
     return prepare
 

@@ -50,7 +50,7 @@ class Kind:
 KINDS: dict[JobKind, Kind] = {
     JobKind.SCAN: Kind(ScanPayload),
     JobKind.HASH: Kind(HashPayload, HashItemPayload),
-    JobKind.PROBE: Kind(ProbePayload, ProbePayload, batch=250),
+    JobKind.PROBE: Kind(ProbePayload, ProbePayload, batch=500),
 }
 
 

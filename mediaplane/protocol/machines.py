@@ -66,7 +66,7 @@ def _jobs() -> Machine:
         s,
         claim_order="priority DESC, created_at, id",
         handed_out=("id", "kind", "library_id", "payload", "priority", "total_items",
-                    "total_bytes", "lease_epoch", "created_at"),
+                    "total_bytes", "worker_id", "lease_epoch", "created_at"),
         steps=(
             _data("claim", sources=from_pending, target=s.RUNNING, lease=Lease.TAKE, path=claim,
                   when="cancel_requested_at IS NULL", events=(e.JOB_STARTED,)),
@@ -136,7 +136,7 @@ def _job_items() -> Machine:
         s,
         claim_order="job_id, id",
         handed_out=("id", "job_id", "item_key", "payload", "total_items", "total_bytes",
-                    "lease_epoch"),
+                    "worker_id", "lease_epoch"),
         steps=(
             _data("claim", sources=(s.PENDING,), target=s.RUNNING, lease=Lease.TAKE, path=claim,
                   when="EXISTS (SELECT 1 FROM jobs j WHERE j.id = job_items.job_id"

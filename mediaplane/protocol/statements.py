@@ -97,7 +97,8 @@ def owners_update(
     ]
     sql = f"UPDATE {machine.name} SET {_set_clause(written)}{source} {' AND '.join(conditions)}"
     shown = [name for name in _END if name in machine.table.columns]
-    statement = _typed(machine, step, sql, None if step.lease is Lease.KEEP else shown, told)
+    columns_shown = None if step.lease is Lease.KEEP else shown
+    statement = _returning(machine, step, dialect, sql, columns_shown, told)
     if dialect == "postgresql":
         return statement.bindparams(bindparam("held", type_=JSONB()))
     return statement
@@ -115,7 +116,8 @@ def update(
         # Who holds the lock of an expired lease is alive, or takes it away just now: waiting
         # gains nothing.
         chosen = _in_order(machine, chosen, "SKIP LOCKED" if step.lease is Lease.REAP else "")
-    return _typed(machine, step, f"UPDATE {machine.name} SET {_set_clause(written)} WHERE {chosen}")
+    sql = f"UPDATE {machine.name} SET {_set_clause(written)} WHERE {chosen}"
+    return _returning(machine, step, dialect, sql)
 
 
 def legal(step: Step, where: str, dialect: str) -> str:
@@ -140,7 +142,7 @@ def claim(
         chosen = f"id IN ({chosen})"
     written = _assignments(machine, step, now)
     sql = f"UPDATE {machine.name} SET {_set_clause(written)} WHERE {chosen}"
-    return _typed(machine, step, sql, machine.handed_out, told)
+    return _returning(machine, step, dialect, sql, machine.handed_out, told)
 
 
 @lru_cache(maxsize=16)
@@ -220,21 +222,27 @@ def _set_clause(written: Mapping[str, str]) -> str:
     return ", ".join(f"{column} = {sql}" for column, sql in written.items())
 
 
-def _typed(
+def _returning(
     machine: Machine,
     step: Step,
+    dialect: str,
     sql: str,
     columns: Sequence[str] | None = None,
     told: Told | None = None,
 ) -> TextClause:
-    """Return the changed rows too, with the values that the table's columns have (JSON)."""
+    """Have a statement return the changed rows too, with values of the columns' types."""
     # By name: migrations append columns, so the order here need not be that of the database.
     names = columns or machine.table.columns.keys()
     returned = dict.fromkeys([*names, *(told.reads if told else ())])
     sql = f"{sql} RETURNING {', '.join(f'{machine.name}.{name}' for name in returned)}"
     if told:
         sql = f"WITH moved AS ({sql}), told AS ({told.insert}) SELECT {', '.join(names)} FROM moved"
-    statement = text(sql)
     fixed = {f"set_{column}": value for column, value in step.sets.items() if column in step.writes}
-    shown = (machine.table.columns[name] for name in names)
-    return statement.bindparams(**fixed).columns(*shown)  # type: ignore[return-value]
+    return shaped(text(sql).bindparams(**fixed), machine.table, names, dialect)
+
+
+def shaped(statement: TextClause, table: Table, columns: Iterable[str], dialect: str) -> TextClause:
+    """Return a statement whose result has values of the types of these columns of a table."""
+    if dialect == "postgresql":
+        return statement  # its driver knows the types; to have SQLAlchemy know them costs time
+    return statement.columns(*(table.columns[name] for name in columns))  # type: ignore[return-value]

@@ -122,6 +122,13 @@ jobs = new_table(
         where="status = 'pending'",
     ),
     partial_index("ix_jobs_running", "id", where="status = 'running'"),
+    partial_index(
+        "ix_jobs_cut",
+        text("priority DESC"),
+        "created_at",
+        "id",
+        where="status = 'running' AND total_items IS NOT NULL",
+    ),
     partial_index("ix_jobs_retryable", "retry_after", "id", where="status = 'retryable'"),
     partial_index("ix_jobs_retry_of", "retry_of", where="retry_of IS NOT NULL"),
     partial_index(

@@ -34,6 +34,14 @@ def upgrade() -> None:
     op.create_index("ix_jobs_page", "jobs", ["created_at", "id"])
     _index("ix_jobs_claim", "pending", sa.text("priority DESC"), "created_at", "id")
     _index("ix_jobs_retryable", "retryable", "retry_after", "id")
+    cut = sa.text("status = 'running' AND total_items IS NOT NULL")
+    op.create_index(
+        "ix_jobs_cut",
+        "jobs",
+        [sa.text("priority DESC"), "created_at", "id"],
+        sqlite_where=cut,
+        postgresql_where=cut,
+    )
     with_retry = sa.text("retry_of IS NOT NULL")
     op.create_index(
         "ix_jobs_retry_of",
@@ -83,8 +91,8 @@ def downgrade() -> None:
     if op.get_bind().dialect.name == "postgresql":
         op.create_foreign_key("fk_events_job_id", "events", "jobs", ["job_id"], ["id"])
     op.drop_column("worker_status", "commanded_at")
-    for index in ("ix_jobs_page", "ix_jobs_claim", "ix_jobs_retryable", "ix_jobs_retry_of"):
-        op.drop_index(index, "jobs")
+    for name in ("page", "claim", "cut", "retryable", "retry_of"):
+        op.drop_index(f"ix_jobs_{name}", "jobs")
     with altered("jobs") as batch:
         batch.drop_constraint("ck_jobs_kind", type_="check")
         batch.create_check_constraint("ck_jobs_kind", f"kind IN ({KINDS})")

@@ -106,7 +106,8 @@ def test_events_tell_the_story_of_a_job_in_order_and_its_end_comes_last(
     ]
     added, started, failed, put_back, _, done = (dict(event.payload) for event in events)
     assert added == {"kind": "scan", "library": "photos", "accept_new_root": False}
-    assert started == added | {"worker": worker.WORKER}
+    task = {"library": "photos", "accept_new_root": False}
+    assert started == task | {"worker": worker.WORKER}
     assert failed == {"error_code": "disk", "error_message": "The disk is slow."}
     assert put_back == {"level": "info", "message": "Waits for a worker again, on request."}
     assert done["status"] == "completed"

@@ -13,6 +13,7 @@ from sqlalchemy.engine import RowMapping
 from control_plane.policy import admission, recovery
 from control_plane.policy.admission import Wanted
 from control_plane.policy.backoff import Backoff
+from control_plane.store import jobs
 from data_plane.executor import Context, Retry
 from data_plane.registry import EXECUTORS
 from mediaplane.errors import FailedPrecondition
@@ -76,7 +77,7 @@ def _die(engine: Engine, die_at: int) -> None:
     points = count(1)
 
     def step(conn: Connection, *_: object) -> None:
-        if conn.get_execution_options().get("mediaplane_write") and next(points) == die_at:
+        if "mediaplane_topics" in conn.info and next(points) == die_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
     event.listen(engine, "before_cursor_execute", step)
@@ -88,9 +89,14 @@ def _deeds(worker: Worker, control: Database) -> Deed:
         worker.heartbeat._renewed_at = float("-inf")
         worker.heartbeat._beat()
 
+    def request_of(job_id: int) -> str:
+        with control.read() as conn:
+            (job,) = jobs.get_many(conn, [job_id])
+            return str(job["request_id"])
+
     def act(row: RowMapping, ctx: Context, probe: Callable[[], None]) -> None:
         probe()
-        match row.get("request_id"):
+        match None if "job_id" in row else request_of(row["id"]):
             case None | "beat":  # None: an item
                 ctx.control.items = 1
                 beat()
