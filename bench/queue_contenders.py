@@ -142,7 +142,7 @@ def installed(
 def working(contender: Contender, url: str, workers: int) -> Iterator[Running]:
     """Yield a contender whose workers are connected, warm and idle."""
     with installed(contender, url, "worker", workers) as running:
-        running.drain(WARM_UP_JOBS)
+        running.drain(int(WARM_UP_JOBS * contender.part))
         time.sleep(SETTLE_SECONDS)
         yield running
 

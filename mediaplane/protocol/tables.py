@@ -70,6 +70,12 @@ libraries = new_table(
     Column("target_tagger_id", ForeignKey("ai_models.id")),
     Column("sampling_limit", Integer, nullable=False, server_default="100"),
     Column("sampling_policy", Json, nullable=False, server_default=text("'{}'")),
+    # What a scan looks at. No pattern to include means all; what is excluded stays out.
+    Column("include_globs", Json, nullable=False, server_default=text("'[]'")),
+    Column("exclude_globs", Json, nullable=False, server_default=text("'[]'")),
+    Column("skips_hidden", Boolean, nullable=False, server_default=false()),
+    Column("crosses_filesystems", Boolean, nullable=False, server_default=false()),
+    count_column("min_size_bytes"),
     time_column("deleted_at"),
     time_column("created_at"),
     time_column("updated_at"),
@@ -295,6 +301,10 @@ duplicate_groups = new_table(
         "rank_by_size",
         "hash_algorithm",
         "content_hash",
+    ),
+    # Read from its end: what frees most comes first.
+    Index(
+        "ix_duplicate_groups_reclaimable", "reclaimable_bytes", "hash_algorithm", "content_hash"
     ),
 )
 

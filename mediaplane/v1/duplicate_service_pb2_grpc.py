@@ -46,6 +46,11 @@ class DuplicateServiceStub:
                 request_serializer=mediaplane_dot_v1_dot_duplicate__service__pb2.ListDuplicateFilesRequest.SerializeToString,
                 response_deserializer=mediaplane_dot_v1_dot_duplicate__service__pb2.ListDuplicateFilesResponse.FromString,
                 _registered_method=True)
+        self.VerifyDuplicateGroups = channel.unary_unary(
+                '/mediaplane.v1.DuplicateService/VerifyDuplicateGroups',
+                request_serializer=mediaplane_dot_v1_dot_duplicate__service__pb2.VerifyDuplicateGroupsRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_duplicate__service__pb2.VerifyDuplicateGroupsResponse.FromString,
+                _registered_method=True)
 
 
 class DuplicateServiceServicer:
@@ -54,9 +59,9 @@ class DuplicateServiceServicer:
     """
 
     def ListDuplicateGroups(self, request, context):
-        """Lists the groups of two or more files. Order: file_count descending, total_size_bytes
-        descending, hash_algorithm ascending (by its lowercase name), content_hash_hex ascending. On
-        unchanging data the pages neither repeat nor leave out a group.
+        """Lists the groups of two or more files. On unchanging data the pages neither repeat nor leave
+        out a group. With a filter a page may be short, or even empty, and still have a token: no call
+        looks at more than a bounded number of groups.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -65,6 +70,14 @@ class DuplicateServiceServicer:
     def ListDuplicateFiles(self, request, context):
         """Lists the files of one group by id ascending, across libraries. INVALID_ARGUMENT when the
         group key is malformed; an empty page when no file has that hash.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def VerifyDuplicateGroups(self, request, context):
+        """Compares the summary that the listings read with the files themselves, and repairs it where
+        asked to. It reads every file with a hash.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -82,6 +95,11 @@ def add_DuplicateServiceServicer_to_server(servicer, server):
                     servicer.ListDuplicateFiles,
                     request_deserializer=mediaplane_dot_v1_dot_duplicate__service__pb2.ListDuplicateFilesRequest.FromString,
                     response_serializer=mediaplane_dot_v1_dot_duplicate__service__pb2.ListDuplicateFilesResponse.SerializeToString,
+            ),
+            'VerifyDuplicateGroups': grpc.unary_unary_rpc_method_handler(
+                    servicer.VerifyDuplicateGroups,
+                    request_deserializer=mediaplane_dot_v1_dot_duplicate__service__pb2.VerifyDuplicateGroupsRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_duplicate__service__pb2.VerifyDuplicateGroupsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -140,6 +158,33 @@ class DuplicateService:
             '/mediaplane.v1.DuplicateService/ListDuplicateFiles',
             mediaplane_dot_v1_dot_duplicate__service__pb2.ListDuplicateFilesRequest.SerializeToString,
             mediaplane_dot_v1_dot_duplicate__service__pb2.ListDuplicateFilesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def VerifyDuplicateGroups(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mediaplane.v1.DuplicateService/VerifyDuplicateGroups',
+            mediaplane_dot_v1_dot_duplicate__service__pb2.VerifyDuplicateGroupsRequest.SerializeToString,
+            mediaplane_dot_v1_dot_duplicate__service__pb2.VerifyDuplicateGroupsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -19,13 +19,17 @@ class DuplicateServiceStub:
 
     def __init__(self, channel: _grpc.Channel) -> None: ...
     ListDuplicateGroups: _grpc.UnaryUnaryMultiCallable[_duplicate_service_pb2.ListDuplicateGroupsRequest, _duplicate_service_pb2.ListDuplicateGroupsResponse]
-    """Lists the groups of two or more files. Order: file_count descending, total_size_bytes
-    descending, hash_algorithm ascending (by its lowercase name), content_hash_hex ascending. On
-    unchanging data the pages neither repeat nor leave out a group.
+    """Lists the groups of two or more files. On unchanging data the pages neither repeat nor leave
+    out a group. With a filter a page may be short, or even empty, and still have a token: no call
+    looks at more than a bounded number of groups.
     """
     ListDuplicateFiles: _grpc.UnaryUnaryMultiCallable[_duplicate_service_pb2.ListDuplicateFilesRequest, _duplicate_service_pb2.ListDuplicateFilesResponse]
     """Lists the files of one group by id ascending, across libraries. INVALID_ARGUMENT when the
     group key is malformed; an empty page when no file has that hash.
+    """
+    VerifyDuplicateGroups: _grpc.UnaryUnaryMultiCallable[_duplicate_service_pb2.VerifyDuplicateGroupsRequest, _duplicate_service_pb2.VerifyDuplicateGroupsResponse]
+    """Compares the summary that the listings read with the files themselves, and repairs it where
+    asked to. It reads every file with a hash.
     """
 
 class DuplicateServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -39,9 +43,9 @@ class DuplicateServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _duplicate_service_pb2.ListDuplicateGroupsRequest,
         context: _grpc.ServicerContext,
     ) -> _duplicate_service_pb2.ListDuplicateGroupsResponse:
-        """Lists the groups of two or more files. Order: file_count descending, total_size_bytes
-        descending, hash_algorithm ascending (by its lowercase name), content_hash_hex ascending. On
-        unchanging data the pages neither repeat nor leave out a group.
+        """Lists the groups of two or more files. On unchanging data the pages neither repeat nor leave
+        out a group. With a filter a page may be short, or even empty, and still have a token: no call
+        looks at more than a bounded number of groups.
         """
 
     @_abc_1.abstractmethod
@@ -52,6 +56,16 @@ class DuplicateServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _duplicate_service_pb2.ListDuplicateFilesResponse:
         """Lists the files of one group by id ascending, across libraries. INVALID_ARGUMENT when the
         group key is malformed; an empty page when no file has that hash.
+        """
+
+    @_abc_1.abstractmethod
+    def VerifyDuplicateGroups(
+        self,
+        request: _duplicate_service_pb2.VerifyDuplicateGroupsRequest,
+        context: _grpc.ServicerContext,
+    ) -> _duplicate_service_pb2.VerifyDuplicateGroupsResponse:
+        """Compares the summary that the listings read with the files themselves, and repairs it where
+        asked to. It reads every file with a hash.
         """
 
 def add_DuplicateServiceServicer_to_server(servicer: DuplicateServiceServicer, server: _grpc.Server) -> None: ...

@@ -22,7 +22,7 @@ HASH_ALGORITHM_BLAKE3: HashAlgorithm
 HASH_ALGORITHM_SHA256: HashAlgorithm
 
 class Library(_message.Message):
-    __slots__ = ("name", "display_name", "root_path", "root_path_display", "is_active", "scan_status", "hash_policy", "hash_algorithm", "sampling_limit", "create_time", "update_time", "last_scan")
+    __slots__ = ("name", "display_name", "root_path", "root_path_display", "is_active", "scan_status", "hash_policy", "hash_algorithm", "sampling_limit", "create_time", "update_time", "last_scan", "include_globs", "exclude_globs", "skips_hidden", "crosses_filesystems", "min_size_bytes", "delete_time")
     class ScanStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         SCAN_STATUS_UNSPECIFIED: _ClassVar[Library.ScanStatus]
@@ -53,6 +53,12 @@ class Library(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
     LAST_SCAN_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_GLOBS_FIELD_NUMBER: _ClassVar[int]
+    EXCLUDE_GLOBS_FIELD_NUMBER: _ClassVar[int]
+    SKIPS_HIDDEN_FIELD_NUMBER: _ClassVar[int]
+    CROSSES_FILESYSTEMS_FIELD_NUMBER: _ClassVar[int]
+    MIN_SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DELETE_TIME_FIELD_NUMBER: _ClassVar[int]
     name: str
     display_name: str
     root_path: bytes
@@ -65,7 +71,13 @@ class Library(_message.Message):
     create_time: _timestamp_pb2.Timestamp
     update_time: _timestamp_pb2.Timestamp
     last_scan: ScanSession
-    def __init__(self, name: _Optional[str] = ..., display_name: _Optional[str] = ..., root_path: _Optional[bytes] = ..., root_path_display: _Optional[str] = ..., is_active: _Optional[bool] = ..., scan_status: _Optional[_Union[Library.ScanStatus, str]] = ..., hash_policy: _Optional[_Union[Library.HashPolicy, str]] = ..., hash_algorithm: _Optional[_Union[HashAlgorithm, str]] = ..., sampling_limit: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_scan: _Optional[_Union[ScanSession, _Mapping]] = ...) -> None: ...
+    include_globs: _containers.RepeatedScalarFieldContainer[str]
+    exclude_globs: _containers.RepeatedScalarFieldContainer[str]
+    skips_hidden: bool
+    crosses_filesystems: bool
+    min_size_bytes: int
+    delete_time: _timestamp_pb2.Timestamp
+    def __init__(self, name: _Optional[str] = ..., display_name: _Optional[str] = ..., root_path: _Optional[bytes] = ..., root_path_display: _Optional[str] = ..., is_active: _Optional[bool] = ..., scan_status: _Optional[_Union[Library.ScanStatus, str]] = ..., hash_policy: _Optional[_Union[Library.HashPolicy, str]] = ..., hash_algorithm: _Optional[_Union[HashAlgorithm, str]] = ..., sampling_limit: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_scan: _Optional[_Union[ScanSession, _Mapping]] = ..., include_globs: _Optional[_Iterable[str]] = ..., exclude_globs: _Optional[_Iterable[str]] = ..., skips_hidden: _Optional[bool] = ..., crosses_filesystems: _Optional[bool] = ..., min_size_bytes: _Optional[int] = ..., delete_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ScanSession(_message.Message):
     __slots__ = ("id", "state", "start_time", "end_time", "seen_files", "seen_bytes", "new_files", "changed_files", "missing_files", "errored_files", "error_code", "error_message")
@@ -156,12 +168,14 @@ class GetLibraryRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class ListLibrariesRequest(_message.Message):
-    __slots__ = ("page_size", "page_token")
+    __slots__ = ("page_size", "page_token", "in_trash")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    IN_TRASH_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    in_trash: bool
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., in_trash: _Optional[bool] = ...) -> None: ...
 
 class ListLibrariesResponse(_message.Message):
     __slots__ = ("libraries", "next_page_token")
@@ -178,6 +192,32 @@ class UpdateLibraryRequest(_message.Message):
     library: Library
     update_mask: _field_mask_pb2.FieldMask
     def __init__(self, library: _Optional[_Union[Library, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ...) -> None: ...
+
+class DeleteLibraryRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class RestoreLibraryRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class PurgeLibraryRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class PurgeLibraryResponse(_message.Message):
+    __slots__ = ("removed_rows", "is_gone")
+    REMOVED_ROWS_FIELD_NUMBER: _ClassVar[int]
+    IS_GONE_FIELD_NUMBER: _ClassVar[int]
+    removed_rows: int
+    is_gone: bool
+    def __init__(self, removed_rows: _Optional[int] = ..., is_gone: _Optional[bool] = ...) -> None: ...
 
 class ScanLibraryRequest(_message.Message):
     __slots__ = ("name", "accept_new_root")

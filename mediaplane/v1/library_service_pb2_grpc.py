@@ -56,6 +56,21 @@ class LibraryServiceStub:
                 request_serializer=mediaplane_dot_v1_dot_library__service__pb2.UpdateLibraryRequest.SerializeToString,
                 response_deserializer=mediaplane_dot_v1_dot_library__service__pb2.Library.FromString,
                 _registered_method=True)
+        self.DeleteLibrary = channel.unary_unary(
+                '/mediaplane.v1.LibraryService/DeleteLibrary',
+                request_serializer=mediaplane_dot_v1_dot_library__service__pb2.DeleteLibraryRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_library__service__pb2.Library.FromString,
+                _registered_method=True)
+        self.RestoreLibrary = channel.unary_unary(
+                '/mediaplane.v1.LibraryService/RestoreLibrary',
+                request_serializer=mediaplane_dot_v1_dot_library__service__pb2.RestoreLibraryRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_library__service__pb2.Library.FromString,
+                _registered_method=True)
+        self.PurgeLibrary = channel.unary_unary(
+                '/mediaplane.v1.LibraryService/PurgeLibrary',
+                request_serializer=mediaplane_dot_v1_dot_library__service__pb2.PurgeLibraryRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_library__service__pb2.PurgeLibraryResponse.FromString,
+                _registered_method=True)
         self.ScanLibrary = channel.unary_unary(
                 '/mediaplane.v1.LibraryService/ScanLibrary',
                 request_serializer=mediaplane_dot_v1_dot_library__service__pb2.ScanLibraryRequest.SerializeToString,
@@ -108,6 +123,33 @@ class LibraryServiceServicer:
     def UpdateLibrary(self, request, context):
         """Changes the fields the mask names and returns the library. INVALID_ARGUMENT when the mask
         names a field that callers may not change.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteLibrary(self, request, context):
+        """Moves a library to the trash and returns it: from now on it, its files and its duplicates are
+        in no listing, and nothing works on them. Moving it there again changes nothing.
+        FAILED_PRECONDITION, naming the job, while a scan or hash of it is pending or running.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RestoreLibrary(self, request, context):
+        """Takes a library out of the trash and returns it, with everything it had. Restoring one that is
+        not in the trash changes nothing. ALREADY_EXISTS when another library has its root by now.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PurgeLibrary(self, request, context):
+        """Removes the next rows of a library in the trash for good, at most 5,000 with each call, and
+        in the end the library itself. Call it until is_gone; whoever is interrupted calls it again.
+        No file of the library is touched. FAILED_PRECONDITION when it is not in the trash; NOT_FOUND
+        when there is no such library.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -168,6 +210,21 @@ def add_LibraryServiceServicer_to_server(servicer, server):
                     servicer.UpdateLibrary,
                     request_deserializer=mediaplane_dot_v1_dot_library__service__pb2.UpdateLibraryRequest.FromString,
                     response_serializer=mediaplane_dot_v1_dot_library__service__pb2.Library.SerializeToString,
+            ),
+            'DeleteLibrary': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteLibrary,
+                    request_deserializer=mediaplane_dot_v1_dot_library__service__pb2.DeleteLibraryRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_library__service__pb2.Library.SerializeToString,
+            ),
+            'RestoreLibrary': grpc.unary_unary_rpc_method_handler(
+                    servicer.RestoreLibrary,
+                    request_deserializer=mediaplane_dot_v1_dot_library__service__pb2.RestoreLibraryRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_library__service__pb2.Library.SerializeToString,
+            ),
+            'PurgeLibrary': grpc.unary_unary_rpc_method_handler(
+                    servicer.PurgeLibrary,
+                    request_deserializer=mediaplane_dot_v1_dot_library__service__pb2.PurgeLibraryRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_library__service__pb2.PurgeLibraryResponse.SerializeToString,
             ),
             'ScanLibrary': grpc.unary_unary_rpc_method_handler(
                     servicer.ScanLibrary,
@@ -299,6 +356,87 @@ class LibraryService:
             '/mediaplane.v1.LibraryService/UpdateLibrary',
             mediaplane_dot_v1_dot_library__service__pb2.UpdateLibraryRequest.SerializeToString,
             mediaplane_dot_v1_dot_library__service__pb2.Library.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteLibrary(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mediaplane.v1.LibraryService/DeleteLibrary',
+            mediaplane_dot_v1_dot_library__service__pb2.DeleteLibraryRequest.SerializeToString,
+            mediaplane_dot_v1_dot_library__service__pb2.Library.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RestoreLibrary(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mediaplane.v1.LibraryService/RestoreLibrary',
+            mediaplane_dot_v1_dot_library__service__pb2.RestoreLibraryRequest.SerializeToString,
+            mediaplane_dot_v1_dot_library__service__pb2.Library.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PurgeLibrary(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mediaplane.v1.LibraryService/PurgeLibrary',
+            mediaplane_dot_v1_dot_library__service__pb2.PurgeLibraryRequest.SerializeToString,
+            mediaplane_dot_v1_dot_library__service__pb2.PurgeLibraryResponse.FromString,
             options,
             channel_credentials,
             insecure,

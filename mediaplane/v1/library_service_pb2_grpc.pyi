@@ -30,6 +30,21 @@ class LibraryServiceStub:
     """Changes the fields the mask names and returns the library. INVALID_ARGUMENT when the mask
     names a field that callers may not change.
     """
+    DeleteLibrary: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.DeleteLibraryRequest, _library_service_pb2.Library]
+    """Moves a library to the trash and returns it: from now on it, its files and its duplicates are
+    in no listing, and nothing works on them. Moving it there again changes nothing.
+    FAILED_PRECONDITION, naming the job, while a scan or hash of it is pending or running.
+    """
+    RestoreLibrary: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.RestoreLibraryRequest, _library_service_pb2.Library]
+    """Takes a library out of the trash and returns it, with everything it had. Restoring one that is
+    not in the trash changes nothing. ALREADY_EXISTS when another library has its root by now.
+    """
+    PurgeLibrary: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.PurgeLibraryRequest, _library_service_pb2.PurgeLibraryResponse]
+    """Removes the next rows of a library in the trash for good, at most 5,000 with each call, and
+    in the end the library itself. Call it until is_gone; whoever is interrupted calls it again.
+    No file of the library is touched. FAILED_PRECONDITION when it is not in the trash; NOT_FOUND
+    when there is no such library.
+    """
     ScanLibrary: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.ScanLibraryRequest, _job_service_pb2.Job]
     """Admits a job that scans one library and returns it; follow it with WatchJobs. A scan whose
     root has vanished, is empty or is not the directory it was fails and marks no file missing.
@@ -85,6 +100,39 @@ class LibraryServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _library_service_pb2.Library:
         """Changes the fields the mask names and returns the library. INVALID_ARGUMENT when the mask
         names a field that callers may not change.
+        """
+
+    @_abc_1.abstractmethod
+    def DeleteLibrary(
+        self,
+        request: _library_service_pb2.DeleteLibraryRequest,
+        context: _grpc.ServicerContext,
+    ) -> _library_service_pb2.Library:
+        """Moves a library to the trash and returns it: from now on it, its files and its duplicates are
+        in no listing, and nothing works on them. Moving it there again changes nothing.
+        FAILED_PRECONDITION, naming the job, while a scan or hash of it is pending or running.
+        """
+
+    @_abc_1.abstractmethod
+    def RestoreLibrary(
+        self,
+        request: _library_service_pb2.RestoreLibraryRequest,
+        context: _grpc.ServicerContext,
+    ) -> _library_service_pb2.Library:
+        """Takes a library out of the trash and returns it, with everything it had. Restoring one that is
+        not in the trash changes nothing. ALREADY_EXISTS when another library has its root by now.
+        """
+
+    @_abc_1.abstractmethod
+    def PurgeLibrary(
+        self,
+        request: _library_service_pb2.PurgeLibraryRequest,
+        context: _grpc.ServicerContext,
+    ) -> _library_service_pb2.PurgeLibraryResponse:
+        """Removes the next rows of a library in the trash for good, at most 5,000 with each call, and
+        in the end the library itself. Call it until is_gone; whoever is interrupted calls it again.
+        No file of the library is touched. FAILED_PRECONDITION when it is not in the trash; NOT_FOUND
+        when there is no such library.
         """
 
     @_abc_1.abstractmethod

@@ -26,6 +26,7 @@ REVISIONS = [
     "0010_protocol_values",
     "0011_duplicate_group_query_indexes",
     "0012_lease_engine",
+    "0013_library_settings",
 ]
 
 
