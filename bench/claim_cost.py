@@ -73,7 +73,7 @@ class Claims:
         began = time.perf_counter()
         held = self._claim()
         with self._database.write(*paths_of(JOBS, "complete")) as conn:
-            ended = gate.finish(conn, JOBS, "complete", [(one, {"progress": 1.0}) for one in held])
+            ended = gate.finish(conn, JOBS, "complete", [(one, {}) for one in held])
         seconds = time.perf_counter() - began
         if len(ended) != BATCH:
             raise RuntimeError(f"{len(ended)} of {BATCH} jobs were finished.")

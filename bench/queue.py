@@ -63,7 +63,7 @@ def _measure(size: Size) -> list[str]:
 
 def _size() -> Size:
     is_quick = os.environ.get("QUICK", "") not in ("", "0")
-    rounds = int(os.environ.get("ROUNDS") or (1 if is_quick else 3))
+    rounds = int(os.environ.get("ROUNDS") or (1 if is_quick else 5))
     return Size(rounds, 2_000, 50, 100_000) if is_quick else Size(rounds, 10_000, 300, 1_000_000)
 
 
