@@ -40,7 +40,8 @@ class JobService(JobServiceServicer):
         self, request: pb.BatchCreateJobsRequest, context: grpc.ServicerContext
     ) -> pb.BatchCreateJobsResponse:
         wanted = [_wanted(one) for one in request.requests]
-        with self._database.write() as conn:
+        is_plain = all(one.is_plain for one in wanted)
+        with self._database.write(is_one_statement=is_plain) as conn:
             rows = admission.create_many(conn, wanted)
         return pb.BatchCreateJobsResponse(jobs=[wire.job(row) for row in rows])
 

@@ -17,7 +17,7 @@ from mediaplane.protocol import gate, history
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed, channel
 from mediaplane.protocol.machines import JOBS
-from mediaplane.protocol.statements import records, shaped, sql_type
+from mediaplane.protocol.statements import records, run, shaped, sql_type
 from mediaplane.protocol.tables import job_items, jobs
 from mediaplane.protocol.values import EventType
 
@@ -43,12 +43,16 @@ def add_many(
     if not rows:
         return []
     dialect = conn.dialect.name
-    statement = _add_many(tuple(rows[0]), tuple(shown), dialect)
+    sorts = {(row["kind"], row.get("library_id")) for row in rows}
+    statement = _add_many(tuple(rows[0]), tuple(shown), dialect, are_alike=len(sorts) == 1)
+    bound = {"added": json.dumps(list(map(dict, rows)))}
+    if dialect == "postgresql" and len(sorts) == 1:
+        bound["alike"] = history.alike(*sorts.pop())
     # Only what has a request id can be refused.
     is_safe = not any(row.get("request_id") for row in rows)
     try:
         with nullcontext() if is_safe else conn.begin_nested():
-            result = conn.execute(statement, {"added": json.dumps(list(map(dict, rows)))})
+            result = run(conn, statement, bound)
             added = sorted(result.mappings().all(), key=itemgetter("id"))
     except IntegrityError:
         return None
@@ -66,9 +70,11 @@ def announce(conn: Connection, job_ids: Sequence[int]) -> None:
 
 
 @lru_cache(maxsize=16)
-def _add_many(columns: tuple[str, ...], shown: tuple[str, ...], dialect: str) -> TextClause:
+def _add_many(
+    columns: tuple[str, ...], shown: tuple[str, ...], dialect: str, *, are_alike: bool
+) -> TextClause:
     names, now = ", ".join(columns), NOW_SQL[dialect]
-    told = history.of_added_jobs()
+    told = history.of_added_jobs(are_alike=are_alike)
     returned = dict.fromkeys([*shown, *told.reads]) if dialect == "postgresql" else COLUMNS
     sql = (
         f"INSERT INTO jobs ({names}, created_at, updated_at) SELECT {names}, {now}, {now}"

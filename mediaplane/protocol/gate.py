@@ -158,7 +158,8 @@ def claim(
     bound = {"worker": worker_id, "lease_ms": int(lease_seconds * 1000), "limit": limit}
     if told:
         bound["claimant"] = history.claimant(worker_id)
-    rows = [row._mapping for row in conn.execute(statement, bound | dict(parameters or {})).all()]
+    found = statements.run(conn, statement, bound | dict(parameters or {})).all()
+    rows = [row._mapping for row in found]
     for column, is_descending in reversed(machine.ranking):
         rows.sort(key=lambda row: row[column], reverse=is_descending)
     if is_told_at_once and rows:
@@ -249,7 +250,7 @@ def _take_held(
     is_told = dialect == "postgresql" and step.events == (EventType.JOB_DONE,)
     told = history.of_ended_jobs(str(step.target)) if is_told else None
     statement = statements.owners_update(machine, step, tuple(sorted(columns)), dialect, told)
-    rows = conn.execute(statement, bound).all()
+    rows = statements.run(conn, statement, bound).all()
     if is_told and rows:
         changed(conn, Topic.NEWS)
     untold = [row._mapping for row in rows if not (is_told and row.total_items is None)]

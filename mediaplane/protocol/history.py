@@ -84,15 +84,24 @@ def _insert(event: EventType, dialect: str) -> TextClause:
     return text(f"{_insert_from(event, dialect, source)} ORDER BY id")
 
 
-def of_added_jobs() -> Told:
-    """Return what tells of the jobs that a statement adds (PostgreSQL)."""
+# To build JSON costs PostgreSQL more than all the rest of an event. So the events of tiny jobs are
+# made of parts that are the same for all rows of a statement.
+
+
+def of_added_jobs(*, are_alike: bool) -> Told:
+    """Return what tells of the jobs that a statement adds (PostgreSQL).
+
+    When all are alike in kind and library, `:alike` is `alike()` of them.
+    """
     columns, _has_task = _OF_JOB[EventType.JOB_ADDED]
-    insert = _insert_from(EventType.JOB_ADDED, "postgresql", "moved")
+    payload = "payload || CAST(:alike AS JSONB)" if are_alike else ""
+    insert = _insert_from(EventType.JOB_ADDED, "postgresql", "moved", payload)
     return Told(insert, ("id", "payload", *columns))
 
 
-# To build JSON costs PostgreSQL more than all the rest of an event. So the two events of every
-# tiny job are made of parts that are the same for all rows of a statement.
+def alike(kind: str, library_id: str | None) -> str:
+    """Return what the addition of a job says beside what is to be done."""
+    return json.dumps({"kind": kind, "library": library_id})
 
 
 @lru_cache(maxsize=1)

@@ -6,9 +6,9 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Table, bindparam, text
+from sqlalchemy import Connection, CursorResult, Table, text
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.sql.elements import TextClause
 
 from mediaplane.protocol.clock import NOW_SQL
@@ -22,6 +22,7 @@ FENCE = "lease_epoch = {epoch}"
 _END = ("id", "job_id", "total_items")
 
 _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
+_PSYCOPG = psycopg.dialect()  # type: ignore[no-untyped-call]
 
 
 class Told(NamedTuple):
@@ -51,7 +52,7 @@ def id_list(ids: Iterable[int], dialect: str) -> str:
     return f"{left}{','.join(map(str, ids))}{right}"
 
 
-def held_rows(rows: Iterable[tuple[int, int, Mapping[str, Any]]], dialect: str) -> Any:
+def held_rows(rows: Iterable[tuple[int, int, Mapping[str, Any]]], dialect: str) -> str:
     """Return row ids, epochs and new values of columns as one parameter, for `owners_update`."""
     held = {
         row_id: {"epoch": epoch, **{f"new_{name}": new for name, new in values.items()}}
@@ -59,7 +60,7 @@ def held_rows(rows: Iterable[tuple[int, int, Mapping[str, Any]]], dialect: str) 
         for row_id, epoch, values in sorted(rows, key=itemgetter(1))
     }
     if dialect == "postgresql":
-        return held
+        return json.dumps(held)
     return json.dumps([{"id": row_id} | values for row_id, values in held.items()])
 
 
@@ -98,10 +99,7 @@ def owners_update(
     sql = f"UPDATE {machine.name} SET {_set_clause(written)}{source} {' AND '.join(conditions)}"
     shown = [name for name in _END if name in machine.table.columns]
     columns_shown = None if step.lease is Lease.KEEP else shown
-    statement = _returning(machine, step, dialect, sql, columns_shown, told)
-    if dialect == "postgresql":
-        return statement.bindparams(bindparam("held", type_=JSONB()))
-    return statement
+    return _returning(machine, step, dialect, sql, columns_shown, told)
 
 
 @lru_cache(maxsize=512)
@@ -246,3 +244,20 @@ def shaped(statement: TextClause, table: Table, columns: Iterable[str], dialect:
     if dialect == "postgresql":
         return statement  # its driver knows the types; to have SQLAlchemy know them costs time
     return statement.columns(*(table.columns[name] for name in columns))  # type: ignore[return-value]
+
+
+def run(conn: Connection, statement: TextClause, bound: Mapping[str, Any]) -> CursorResult[Any]:
+    """Execute a statement that is executed again and again."""
+    if conn.dialect.name == "sqlite":
+        return conn.execute(statement, bound)
+    # As the driver wants it: SQLAlchemy would look for its compiled form each time, which is a
+    # good part of the way from a new job to its start.
+    sql, fixed = _for_psycopg(statement)
+    return conn.exec_driver_sql(sql, {**fixed, **bound})
+
+
+@lru_cache(maxsize=512)
+def _for_psycopg(statement: TextClause) -> tuple[str, dict[str, Any]]:
+    compiled = statement.compile(dialect=_PSYCOPG)
+    fixed = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
+    return str(compiled), fixed

@@ -303,9 +303,7 @@ duplicate_groups = new_table(
         "content_hash",
     ),
     # Read from its end: what frees most comes first.
-    Index(
-        "ix_duplicate_groups_reclaimable", "reclaimable_bytes", "hash_algorithm", "content_hash"
-    ),
+    Index("ix_duplicate_groups_reclaimable", "reclaimable_bytes", "hash_algorithm", "content_hash"),
 )
 
 thumbnails = new_table(

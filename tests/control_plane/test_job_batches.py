@@ -7,9 +7,11 @@ import pytest
 from grpc import StatusCode
 
 from control_plane.policy import admission
+from control_plane.store import jobs
 from mediaplane.protocol.values import JobKind
 from mediaplane.v1 import job_service_pb2 as pb
 from tests.support.control import HASH, PROBE, SCAN, ControlPlane, refusal, state
+from tests.support.steps import history_of
 
 
 def batch(*jobs: pb.Job, request_ids: tuple[str, ...] = ()) -> pb.BatchCreateJobsRequest:
@@ -38,6 +40,16 @@ def test_a_batch_has_its_jobs_in_the_order_of_the_requests(control: ControlPlane
     for job in (created[0], created[-1]):
         assert control.client.job(job.name) == job
         assert control.events(job.name) == ["JOB_ADDED"]
+
+
+def test_jobs_of_different_kinds_each_begin_their_own_history(control: ControlPlane) -> None:
+    kinds = [JobKind.PROBE, JobKind.DELETE, JobKind.PROBE]
+    with control.database.control.write() as conn:
+        added = jobs.add_many(conn, [{"kind": kind, "payload": {"x": 1}} for kind in kinds])
+    assert added is not None
+    with control.database.control.read() as conn:
+        told = [history_of(conn, row["id"]) for row in added]
+    assert told == [[("job_added", {"kind": kind, "library": None, "x": 1})] for kind in kinds]
 
 
 @pytest.mark.parametrize("number", [0, admission.MAX_BATCH + 1])
