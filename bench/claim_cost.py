@@ -4,6 +4,7 @@ leases is one statement."""
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, event, text
@@ -99,7 +100,7 @@ class Claims:
     def _claim(self) -> list[Lessee]:
         choice = self._queue.look(0)
         assert choice is not None
-        rows = self._queue.claim(choice)
+        rows = self._queue.claim(replace(choice, limit=BATCH))
         return [Lessee(row["id"], self._leases.worker_id, row["lease_epoch"]) for row in rows]
 
 

@@ -58,7 +58,8 @@ class MediaplaneClient:
     def enqueue(self, count: int, batch: int) -> None:
         row = {"kind": JobKind.PROBE, "payload": kinds.encode(kinds.ProbePayload())}
         for _ in range(0, count, batch):
-            with self._database.write() as conn:
+            # As the control plane does for a batch of which no job can be refused.
+            with self._database.write(is_one_statement=True) as conn:
                 jobs.add_many(conn, [row] * batch)
 
     def enqueue_one(self) -> None:
