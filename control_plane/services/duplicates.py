@@ -1,19 +1,25 @@
 """DuplicateService: groups of files with the same content."""
 
-import grpc
+from typing import Any
 
+import grpc
+from sqlalchemy.engine import RowMapping
+
+from control_plane.policy import duplicates, libraries
 from control_plane.services import names, paging, wire
-from control_plane.store import files
+from control_plane.store import files, groups
 from mediaplane.errors import InvalidArgument
+from mediaplane.paths import PathRefused, check_rel_path
 from mediaplane.protocol.database import Database
 from mediaplane.v1 import duplicate_service_pb2 as pb
+from mediaplane.v1.asset_service_pb2 import Asset
 from mediaplane.v1.duplicate_service_pb2_grpc import DuplicateServiceServicer
 
-_CURSOR = {
-    "file_count": int,
-    "total_size_bytes": int,
-    "hash_algorithm": str,
-    "content_hash_hex": str,
+_ORDERS = {None: groups.COPIES, "copies": groups.COPIES, "reclaimable": groups.RECLAIMABLE}
+# The figures that a token has in front of the hash.
+_FIGURES = {
+    groups.COPIES: ("file_count", "total_size_bytes"),
+    groups.RECLAIMABLE: ("reclaimable_bytes",),
 }
 
 
@@ -27,22 +33,16 @@ class DuplicateService(DuplicateServiceServicer):
         self, request: pb.ListDuplicateGroupsRequest, context: grpc.ServicerContext
     ) -> pb.ListDuplicateGroupsResponse:
         limit = paging.size(request.page_size)
-        after = _position(request.page_token) if request.page_token else None
+        order = _ORDERS[wire.from_enum(pb.ListDuplicateGroupsRequest.Order, request.order)]
+        wanted = _filter(request)
+        after = _position(request.page_token, order, wanted) if request.page_token else None
         with self._database.read() as conn:
-            rows = files.group_page(conn, limit=limit + 1, after=after)
-        page, tail = paging.split(rows, limit)
-        token = ""
-        if tail is not None:
-            token = paging.encode(
-                {
-                    "file_count": tail["file_count"],
-                    "total_size_bytes": tail["total_size_bytes"],
-                    "hash_algorithm": tail["hash_algorithm"],
-                    "content_hash_hex": tail["content_hash"].hex(),
-                }
-            )
+            if wanted.library_id:
+                libraries.get(conn, wanted.library_id)
+            page, tail = groups.page(conn, order, wanted, limit=limit, after=after)
         return pb.ListDuplicateGroupsResponse(
-            groups=[wire.duplicate_group(row) for row in page], next_page_token=token
+            groups=[wire.duplicate_group(row) for row in page],
+            next_page_token=_token(tail, order, wanted) if tail else "",
         )
 
     def ListDuplicateFiles(
@@ -61,13 +61,63 @@ class DuplicateService(DuplicateServiceServicer):
             next_page_token=str(tail["id"]) if tail else "",
         )
 
-
-def _position(token: str) -> tuple[int, int, str, bytes]:
-    cursor = paging.decode(token, _CURSOR)
-    try:
-        algorithm, content_hash = names.group_parts(
-            f"{cursor['hash_algorithm']}:{cursor['content_hash_hex']}"
+    def VerifyDuplicateGroups(
+        self, request: pb.VerifyDuplicateGroupsRequest, context: grpc.ServicerContext
+    ) -> pb.VerifyDuplicateGroupsResponse:
+        found = duplicates.verify(self._database, repair=request.repair)
+        return pb.VerifyDuplicateGroupsResponse(
+            groups=found.groups,
+            wrong_groups=found.wrong_groups,
+            is_repaired=request.repair and found.wrong_groups > 0,
         )
+
+
+def _filter(request: pb.ListDuplicateGroupsRequest) -> groups.Filter:
+    if request.min_size_bytes < 0:
+        raise InvalidArgument(
+            f"min_size_bytes is {request.min_size_bytes}; it must not be negative."
+        )
+    if request.path_prefix and not request.library:
+        raise InvalidArgument("path_prefix is a folder of a library; name the library as well.")
+    return groups.Filter(
+        names.library_slug(request.library) if request.library else "",
+        _folder(request.path_prefix) if request.path_prefix else b"",
+        wire.from_enum(Asset.Type, request.media_type) or "",
+        request.min_size_bytes,
+    )
+
+
+def _folder(prefix: bytes) -> bytes:
+    try:
+        return check_rel_path(prefix.removesuffix(b"/")) + b"/"
+    except PathRefused as error:
+        raise InvalidArgument(f"path_prefix names no folder: {error}.") from None
+
+
+def _token(tail: RowMapping, order: groups.Order, wanted: groups.Filter) -> str:
+    fields = {name: tail[name] for name in (*_FIGURES[order], "hash_algorithm")}
+    fields["content_hash_hex"] = tail["content_hash"].hex()
+    return paging.encode(fields | _binding(order, wanted))
+
+
+def _position(token: str, order: groups.Order, wanted: groups.Filter) -> tuple[Any, ...]:
+    """Return the place in the order's index that a token names."""
+    binding = _binding(order, wanted)
+    texts = ("hash_algorithm", "content_hash_hex", *binding)
+    cursor = paging.decode(token, dict.fromkeys(_FIGURES[order], int) | dict.fromkeys(texts, str))
+    if binding.items() - cursor.items():
+        raise paging.refused()
+    try:
+        key = names.group_parts(f"{cursor['hash_algorithm']}:{cursor['content_hash_hex']}")
     except InvalidArgument:
         raise paging.refused() from None
-    return cursor["file_count"], cursor["total_size_bytes"], algorithm, content_hash
+    # The index of copies holds its figures negated.
+    sign = 1 if order.is_descending else -1
+    return (*(sign * cursor[name] for name in _FIGURES[order]), *key)
+
+
+def _binding(order: groups.Order, wanted: groups.Filter) -> dict[str, str]:
+    """Return what binds a token to its query; the protocol's own listing has a cursor alone."""
+    if order is groups.COPIES and not any(wanted):
+        return {}
+    return {"query": paging.fingerprint("groups", order, wanted)}

@@ -1,4 +1,4 @@
-"""Pages of files, assets and duplicate groups."""
+"""Pages of files and assets."""
 
 from sqlalchemy import Connection, select
 from sqlalchemy.engine import RowMapping
@@ -50,29 +50,6 @@ def assets_page(
         .limit(limit)
     )
     return list(conn.execute(query).mappings())
-
-
-def group_page(
-    conn: Connection, *, limit: int, after: tuple[int, int, str, bytes] | None
-) -> list[RowMapping]:
-    """Return duplicate groups: most files first, then most bytes, then by key."""
-    # One comparison of the whole key, ascending throughout: an OR chain is 25 times slower.
-    behind = (
-        "WHERE (rank_by_count, rank_by_size, hash_algorithm, content_hash)"
-        " > (:count, :size, :algorithm, :hash) "
-        if after
-        else ""
-    )
-    query = prepared(
-        conn,
-        f"SELECT * FROM duplicate_groups {behind}"
-        "ORDER BY rank_by_count, rank_by_size, hash_algorithm, content_hash LIMIT :limit",
-    )
-    bound: dict[str, object] = {"limit": limit}
-    if after:
-        count, size, algorithm, content_hash = after
-        bound |= {"count": -count, "size": -size, "algorithm": algorithm, "hash": content_hash}
-    return list(conn.execute(query, bound).mappings())
 
 
 def group_files_page(
