@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
@@ -16,6 +16,8 @@ from mediaplane.protocol.database import lock
 _SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _MAX_NAME = 200
 _MAX_SAMPLES = 10_000
+_MAX_GLOBS = 200  # patterns in a list
+_MAX_GLOB = 500  # characters in a pattern
 
 
 def create(conn: Connection, *, slug: str, name: str, root: bytes, **settings: Any) -> RowMapping:
@@ -29,13 +31,7 @@ def create(conn: Connection, *, slug: str, name: str, root: bytes, **settings: A
             " letter or digit at both ends."
         )
     path = _checked_root(root)
-    lock(conn, "library_roots")  # no index says that a root belongs to one library
-    same_root = libraries.by_root(conn, path)
-    if same_root is not None:
-        raise AlreadyExists(
-            f"{display(path)} is the root of library {same_root['slug']!r} already.",
-            library=f"libraries/{same_root['slug']}",
-        )
+    check_root_is_free(conn, path)
     library = libraries.add(conn, slug=chosen, name=name, absolute_path=path, **settings)
     if library is None:
         raise _taken(conn, chosen)
@@ -45,11 +41,32 @@ def create(conn: Connection, *, slug: str, name: str, root: bytes, **settings: A
 def get(conn: Connection, slug: str) -> RowMapping:
     """Return a library that is not in the trash."""
     library = libraries.get(conn, slug)
-    if library is None or library["deleted_at"] is not None:
+    if library is None:
+        raise unknown(slug)
+    if library["deleted_at"] is not None:
         raise NotFound(
-            f"There is no library {display(slug.encode())!r}; `mediaplane library list` shows them."
+            f"Library {slug!r} is in the trash; bring it back with"
+            f" `mediaplane library restore {slug}`."
         )
     return library
+
+
+def unknown(slug: str) -> NotFound:
+    """Return what to say of a library that does not exist."""
+    return NotFound(
+        f"There is no library {display(slug.encode())!r}; `mediaplane library list` shows them."
+    )
+
+
+def check_root_is_free(conn: Connection, path: bytes) -> None:
+    """Refuse a root that a library has already, and keep others from taking it."""
+    lock(conn, "library_roots")  # no index says that a root belongs to one library
+    same_root = libraries.by_root(conn, path)
+    if same_root is not None:
+        raise AlreadyExists(
+            f"{display(path)} is the root of library {same_root['slug']!r} already.",
+            library=f"libraries/{same_root['slug']}",
+        )
 
 
 def change(conn: Connection, slug: str, columns: Mapping[str, Any]) -> RowMapping:
@@ -65,7 +82,9 @@ def _taken(conn: Connection, slug: str) -> Exception:
     existing = libraries.get(conn, slug)
     if existing is not None and existing["deleted_at"] is not None:
         return FailedPrecondition(
-            f"A library {slug!r} lies in the trash; restore it or choose another name.",
+            f"A library {slug!r} lies in the trash; restore it"
+            f" (mediaplane library restore {slug}) or choose another name"
+            " (mediaplane library add --slug OTHER NAME PATH).",
             library=f"libraries/{slug}",
         )
     return AlreadyExists(
@@ -95,3 +114,19 @@ def _check_settings(columns: Mapping[str, Any]) -> None:
     limit = columns.get("sampling_limit", 1)
     if not 1 <= limit <= _MAX_SAMPLES:
         raise InvalidArgument(f"sampling_limit is {limit}; it must be 1 to {_MAX_SAMPLES}.")
+    min_size_bytes = columns.get("min_size_bytes", 0)
+    if min_size_bytes < 0:
+        raise InvalidArgument(f"min_size_bytes is {min_size_bytes}; it must be 0 or more.")
+    for field in ("include_globs", "exclude_globs"):
+        _check_globs(field, columns.get(field, ()))
+
+
+def _check_globs(field: str, globs: Sequence[str]) -> None:
+    if len(globs) > _MAX_GLOBS:
+        raise InvalidArgument(f"{field} has {len(globs)} patterns; give at most {_MAX_GLOBS}.")
+    for glob in globs:
+        if not 1 <= len(glob) <= _MAX_GLOB or "\0" in glob:
+            raise InvalidArgument(
+                f"{display(glob[:100].encode())!r} cannot be in {field}; a pattern has 1 to"
+                f" {_MAX_GLOB} characters, none of them NUL."
+            )

@@ -6,7 +6,7 @@ import grpc
 from sqlalchemy import Connection
 from sqlalchemy.engine import RowMapping
 
-from control_plane.policy import admission
+from control_plane.policy import admission, trash
 from control_plane.policy import libraries as rules
 from control_plane.services import names, paging, wire
 from control_plane.store import files, libraries
@@ -55,7 +55,8 @@ class LibraryService(LibraryServiceServicer):
         after = request.page_token
         slug = paging.decode(after, {"slug": str})["slug"] if after else ""
         with self._database.read() as conn:
-            page, tail = paging.split(libraries.page(conn, limit=limit + 1, after_slug=slug), limit)
+            rows = libraries.page(conn, limit=limit + 1, after_slug=slug, in_trash=request.in_trash)
+            page, tail = paging.split(rows, limit)
             scans = libraries.last_scans(conn, [row["slug"] for row in page])
         return pb.ListLibrariesResponse(
             libraries=[wire.library(row, scans.get(row["slug"])) for row in page],
@@ -69,6 +70,28 @@ class LibraryService(LibraryServiceServicer):
         columns = _masked(request)
         with self._database.write() as conn:
             return _with_scan(conn, rules.change(conn, slug, columns))
+
+    def DeleteLibrary(
+        self, request: pb.DeleteLibraryRequest, context: grpc.ServicerContext
+    ) -> pb.Library:
+        slug = names.library_slug(request.name)
+        with self._database.write() as conn:
+            return _with_scan(conn, trash.delete(conn, slug))
+
+    def RestoreLibrary(
+        self, request: pb.RestoreLibraryRequest, context: grpc.ServicerContext
+    ) -> pb.Library:
+        slug = names.library_slug(request.name)
+        with self._database.write() as conn:
+            return _with_scan(conn, trash.restore(conn, slug))
+
+    def PurgeLibrary(
+        self, request: pb.PurgeLibraryRequest, context: grpc.ServicerContext
+    ) -> pb.PurgeLibraryResponse:
+        slug = names.library_slug(request.name)
+        with self._database.write() as conn:
+            purged = trash.purge(conn, slug)
+        return pb.PurgeLibraryResponse(removed_rows=purged.removed_rows, is_gone=purged.is_gone)
 
     def ScanLibrary(self, request: pb.ScanLibraryRequest, context: grpc.ServicerContext) -> Job:
         slug = names.library_slug(request.name)
@@ -156,6 +179,11 @@ def _settings(library: pb.Library) -> dict[str, Any]:
         "hash_policy": wire.from_enum(pb.Library.HashPolicy, library.hash_policy),
         "hash_algorithm": wire.from_enum(pb.HashAlgorithm, library.hash_algorithm),
         "sampling_limit": library.sampling_limit or None,
+        "include_globs": list(library.include_globs),
+        "exclude_globs": list(library.exclude_globs),
+        "skips_hidden": library.skips_hidden,
+        "crosses_filesystems": library.crosses_filesystems,
+        "min_size_bytes": library.min_size_bytes,
     }
 
 

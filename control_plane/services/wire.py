@@ -134,6 +134,12 @@ def library(row: RowMapping, last_scan: RowMapping | None) -> library_pb.Library
         create_time=time(row["created_at"]),
         update_time=time(row["updated_at"]),
         last_scan=scan_session(last_scan) if last_scan is not None else None,
+        include_globs=row["include_globs"],
+        exclude_globs=row["exclude_globs"],
+        skips_hidden=row["skips_hidden"],
+        crosses_filesystems=row["crosses_filesystems"],
+        min_size_bytes=row["min_size_bytes"],
+        delete_time=time(row["deleted_at"]),
     )
 
 

@@ -39,11 +39,13 @@ def get(conn: Connection, slug: str) -> RowMapping | None:
     return conn.execute(select(*_COLUMNS).where(libraries.c.slug == slug)).mappings().first()
 
 
-def page(conn: Connection, *, limit: int, after_slug: str) -> list[RowMapping]:
-    """Return the libraries that are not in the trash, by slug."""
+def page(conn: Connection, *, limit: int, after_slug: str, in_trash: bool) -> list[RowMapping]:
+    """Return the libraries in the trash, or the others, by slug."""
+    deleted_at = libraries.c.deleted_at
     query = (
         select(*_COLUMNS)
-        .where(libraries.c.deleted_at.is_(None), libraries.c.slug > after_slug)
+        .where(deleted_at.is_not(None) if in_trash else deleted_at.is_(None))
+        .where(libraries.c.slug > after_slug)
         .order_by(libraries.c.slug)
         .limit(limit)
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from sqlalchemy import Connection, bindparam, text
+from sqlalchemy.sql.elements import TextClause
 
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import lock
@@ -13,20 +14,27 @@ _CHUNK = 500
 # The lock to hold before reading which hashes a change of files will touch.
 DUPLICATES = "duplicate_groups"
 
-# The rows that may form groups: present, and with a hash that is neither absent nor outdated.
-GROUPABLE = "NOT is_missing AND NOT needs_hash AND content_hash IS NOT NULL"
+_HASHED = "NOT is_missing AND NOT needs_hash AND content_hash IS NOT NULL"
 
-_FORGET = text(
-    "DELETE FROM duplicate_groups WHERE hash_algorithm = :algorithm AND content_hash IN :hashes"
-).bindparams(bindparam("hashes", expanding=True))
+# The rows that may form groups: present, with a hash that is neither absent nor outdated, and not
+# of a library in the trash.
+GROUPABLE = (
+    f"{_HASHED} AND library_id NOT IN (SELECT slug FROM libraries WHERE deleted_at IS NOT NULL)"
+)
 
+_GIVEN = "hash_algorithm = :algorithm AND content_hash IN :hashes"
+_OF_LIBRARY = (
+    "(hash_algorithm, content_hash) IN (SELECT hash_algorithm, content_hash FROM library_files"
+    f" WHERE library_id = :library AND {_HASHED})"
+)
+
+_FORGET = "DELETE FROM duplicate_groups WHERE {these}"
 _COUNT = (
     "INSERT INTO duplicate_groups (hash_algorithm, content_hash, file_count, size_bytes,"
     " total_size_bytes, reclaimable_bytes, updated_at) "
     "SELECT hash_algorithm, content_hash, count(*), min(size_bytes), sum(size_bytes),"
     " sum(size_bytes) - min(size_bytes), {now} "
-    f"FROM library_files WHERE {GROUPABLE} "
-    "AND hash_algorithm = :algorithm AND content_hash IN :hashes "
+    f"FROM library_files WHERE {GROUPABLE} AND {{these}} "
     "GROUP BY hash_algorithm, content_hash HAVING count(*) > 1"
 )
 
@@ -40,12 +48,25 @@ def summarise(conn: Connection, hashes: Iterable[tuple[str, bytes]]) -> None:
         return
     # Two transactions that each add one copy would otherwise not see each other's.
     lock(conn, DUPLICATES)
-    count = text(_COUNT.format(now=NOW_SQL[conn.dialect.name])).bindparams(
-        bindparam("hashes", expanding=True)
+    forget, count = (
+        statement.bindparams(bindparam("hashes", expanding=True))
+        for statement in _statements(conn, _GIVEN)
     )
     for algorithm, found in touched.items():
         remaining = iter(sorted(found))
         while chunk := list(islice(remaining, _CHUNK)):
             bound = {"algorithm": algorithm, "hashes": chunk}
-            conn.execute(_FORGET, bound)
+            conn.execute(forget, bound)
             conn.execute(count, bound)
+
+
+def summarise_library(conn: Connection, slug: str) -> None:
+    """Count the groups of all the hashes in a library anew, without a look at each of them."""
+    lock(conn, DUPLICATES)
+    for statement in _statements(conn, _OF_LIBRARY):
+        conn.execute(statement, {"library": slug})
+
+
+def _statements(conn: Connection, these: str) -> tuple[TextClause, TextClause]:
+    now = NOW_SQL[conn.dialect.name]
+    return text(_FORGET.format(these=these)), text(_COUNT.format(these=these, now=now))

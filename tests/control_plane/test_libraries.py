@@ -201,7 +201,8 @@ def test_the_name_of_a_library_in_the_trash_is_kept_for_it(control: ControlPlane
     throw_away(control, "photos")
     error = create(control, "Photos", b"/media/new")
     assert error.code is StatusCode.FAILED_PRECONDITION
-    assert "restore it or choose another name" in error.text
+    assert "mediaplane library restore photos" in error.text
+    assert "mediaplane library add --slug" in error.text
     assert error.metadata == {"library": "libraries/photos"}
 
 

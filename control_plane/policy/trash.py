@@ -1,0 +1,85 @@
+"""Decides when a library may go to the trash, come back, and be forgotten for good."""
+
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+from sqlalchemy.engine import RowMapping
+
+from control_plane.policy.libraries import check_root_is_free, unknown
+from control_plane.store import jobs, libraries, trash
+from mediaplane.errors import FailedPrecondition
+from mediaplane.protocol.clock import database_time
+from mediaplane.protocol.database import lock
+from mediaplane.protocol.duplicates import DUPLICATES, summarise_library
+
+# Rows per transaction: others get their turn in between.
+PURGED_ROWS = 5000
+
+
+class Purged(NamedTuple):
+    """What one bite of a purge has done."""
+
+    removed_rows: int
+    is_gone: bool
+
+
+def delete(conn: Connection, slug: str) -> RowMapping:
+    """Move a library to the trash, where nothing counts it or works on it."""
+    library = _locked(conn, slug)
+    if library["deleted_at"] is not None:
+        return library
+    _check_no_job(conn, slug)
+    lock(conn, DUPLICATES)
+    library = libraries.change(conn, slug, {"deleted_at": database_time(conn)})
+    trash.drop_marks(conn, slug)
+    summarise_library(conn, slug)
+    return library
+
+
+def restore(conn: Connection, slug: str) -> RowMapping:
+    """Take a library out of the trash."""
+    library = _locked(conn, slug)
+    if library["deleted_at"] is None:
+        return library
+    check_root_is_free(conn, library["absolute_path"])
+    lock(conn, DUPLICATES)
+    trash.drop_second_hashes(conn, slug)
+    library = libraries.change(conn, slug, {"deleted_at": None})
+    summarise_library(conn, slug)
+    return library
+
+
+def purge(conn: Connection, slug: str) -> Purged:
+    """Remove the next rows of a library in the trash, and at last the library itself."""
+    if _locked(conn, slug)["deleted_at"] is None:
+        raise FailedPrecondition(
+            f"Library {slug!r} is not in the trash; move it there first with"
+            f" `mediaplane library remove {slug}`."
+        )
+    removed = trash.remove_rows(conn, slug, PURGED_ROWS)
+    if removed or trash.release_jobs(conn, slug, PURGED_ROWS):
+        return Purged(removed, is_gone=False)
+    trash.remove_library(conn, slug)
+    return Purged(1, is_gone=True)
+
+
+def _locked(conn: Connection, slug: str) -> RowMapping:
+    """Return a library, in the trash or not, that nobody else moves there, back or away."""
+    lock(conn, "trash")
+    library = libraries.get(conn, slug)
+    if library is None:
+        raise unknown(slug)
+    return library
+
+
+def _check_no_job(conn: Connection, slug: str) -> None:
+    active = jobs.active_campaign(conn)
+    if active is None or active["library_id"] not in (slug, None):
+        active = trash.waiting_job(conn, slug)
+    if active is not None:
+        raise FailedPrecondition(
+            f"Job {active['id']} ({active['kind']}) works on library {slug!r} and is"
+            f" {active['status']}; wait for it (mediaplane job watch {active['id']}) or cancel it"
+            f" (mediaplane job cancel {active['id']}).",
+            job=f"jobs/{active['id']}",
+        )

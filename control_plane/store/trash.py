@@ -1,0 +1,121 @@
+"""Hides libraries, brings them back, and takes those in the trash out of the database."""
+
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+from sqlalchemy.engine import RowMapping
+
+from control_plane.store.sql import prepared
+from mediaplane.protocol.statements import among, id_list
+
+
+class _Family(NamedTuple):
+    """Rows of a library, and the rows that refer to them and must go first."""
+
+    table: str
+    order: str  # that of its index by library
+    children: tuple[tuple[str, str], ...]  # each with the column that refers to the table
+
+
+_FAMILIES = (
+    _Family("assets", "rel_path", (("video_frames", "asset_id"),)),
+    _Family("library_files", "rel_path", (("thumbnails", "file_id"),)),
+    _Family(
+        "scan_sessions", "id DESC", (("scan_entries", "session_id"), ("scan_errors", "session_id"))
+    ),
+)
+
+
+def waiting_job(conn: Connection, slug: str) -> RowMapping | None:
+    """Return a scan or hash of a library, or of all, that waits for another try."""
+    query = prepared(
+        conn,
+        "SELECT * FROM jobs WHERE status = 'retryable' AND kind IN ('scan', 'hash')"
+        " AND (library_id = :library OR library_id IS NULL) ORDER BY retry_after, id LIMIT 1",
+    )
+    return conn.execute(query, {"library": slug}).mappings().first()
+
+
+def drop_marks(conn: Connection, slug: str) -> None:
+    """Take a library's files off the list of those to hash; the next hash job marks anew."""
+    conn.execute(
+        prepared(
+            conn,
+            "UPDATE library_files SET needs_hash = false, hash_algorithm = NULL,"
+            " content_hash = NULL, updated_at = {now} WHERE needs_hash AND library_id = :library",
+        ),
+        {"library": slug},
+    )
+
+
+def drop_second_hashes(conn: Connection, slug: str) -> None:
+    """Drop the hashes of a library's files that another library has a hash of by now, or will.
+
+    While a library lies in the trash, other names of its files are hashed in its place, and two
+    names of one file with a hash each would look like duplicates.
+    """
+    conn.execute(
+        prepared(
+            conn,
+            "UPDATE library_files SET hash_algorithm = NULL, content_hash = NULL,"
+            " updated_at = {now} WHERE library_id = :library AND content_hash IS NOT NULL"
+            " AND EXISTS (SELECT 1 FROM library_files name"
+            "  JOIN libraries l ON l.slug = name.library_id"
+            "  WHERE NOT name.is_missing AND name.size_bytes = library_files.size_bytes"
+            "  AND name.device = library_files.device AND name.inode = library_files.inode"
+            "  AND (name.content_hash IS NOT NULL OR name.needs_hash)"
+            "  AND name.library_id <> :library AND l.deleted_at IS NULL)",
+        ),
+        {"library": slug},
+    )
+
+
+def remove_rows(conn: Connection, slug: str, limit: int) -> int:
+    """Delete up to so many rows of a library, and return how many; 0 when none is left."""
+    removed = 0
+    for family in _FAMILIES:
+        if removed < limit:
+            removed += _remove(conn, family, slug, limit - removed)
+    return removed
+
+
+def release_jobs(conn: Connection, slug: str, limit: int) -> int:
+    """Let up to so many jobs of a library belong to none, and return how many.
+
+    Their events go on telling which library it was.
+    """
+    statement = prepared(
+        conn,
+        "UPDATE jobs SET library_id = NULL"
+        " WHERE id IN (SELECT id FROM jobs WHERE library_id = :library LIMIT :limit)",
+    )
+    return conn.execute(statement, {"library": slug, "limit": limit}).rowcount
+
+
+def remove_library(conn: Connection, slug: str) -> None:
+    """Delete a library to which nothing refers any more."""
+    conn.execute(prepared(conn, "DELETE FROM libraries WHERE slug = :library"), {"library": slug})
+
+
+def _remove(conn: Connection, family: _Family, slug: str, limit: int) -> int:
+    # By the ids of a few parents: a search for the children of all of them would take longer
+    # with every call, and find fewer.
+    dialect = conn.dialect.name
+    query = (
+        f"SELECT id FROM {family.table} WHERE library_id = :library"
+        f" ORDER BY {family.order} LIMIT :limit"
+    )
+    found = conn.scalars(prepared(conn, query), {"library": slug, "limit": limit})
+    ids = list(found)
+    removed = 0
+    for child, column in family.children:
+        statement = (
+            f"DELETE FROM {child} WHERE id IN"
+            f" (SELECT id FROM {child} WHERE {among(column, 'ids', dialect)} LIMIT :limit)"
+        )
+        bound = {"ids": id_list(ids, dialect), "limit": limit - removed}
+        removed += conn.execute(prepared(conn, statement), bound).rowcount
+    # Short of the limit, the children of all these are gone.
+    childless = id_list(ids[: limit - removed], dialect)
+    statement = f"DELETE FROM {family.table} WHERE {among('id', 'ids', dialect)}"
+    return removed + conn.execute(prepared(conn, statement), {"ids": childless}).rowcount
