@@ -85,18 +85,45 @@ class Client:
     def content_service(self) -> content_grpc.ContentServiceStub:
         return content_grpc.ContentServiceStub(self._data_channel)
 
-    def libraries(self, limit: int | None = None) -> Iterator[libraries_v1.Library]:
-        request = libraries_v1.ListLibrariesRequest()
+    def libraries(
+        self, limit: int | None = None, *, in_trash: bool = False
+    ) -> Iterator[libraries_v1.Library]:
+        request = libraries_v1.ListLibrariesRequest(in_trash=in_trash)
         return pages(self.library_service.ListLibraries, request, "libraries", limit)
 
     def library(self, slug: str) -> libraries_v1.Library:
         request = libraries_v1.GetLibraryRequest(name=library_name(slug))
         return self.library_service.GetLibrary(request)
 
-    def add_library(self, name: str, root: bytes, slug: str = "") -> libraries_v1.Library:
-        library = libraries_v1.Library(display_name=name, root_path=root)
+    def add_library(
+        self, name: str, root: bytes, slug: str = "", **settings: Any
+    ) -> libraries_v1.Library:
+        library = libraries_v1.Library(display_name=name, root_path=root, **settings)
         request = libraries_v1.CreateLibraryRequest(library=library, library_id=slug)
         return self.library_service.CreateLibrary(request)
+
+    def change_library(self, slug: str, **settings: Any) -> libraries_v1.Library:
+        library = libraries_v1.Library(name=library_name(slug), **settings)
+        request = libraries_v1.UpdateLibraryRequest(library=library)
+        request.update_mask.paths.extend(settings)
+        return self.library_service.UpdateLibrary(request)
+
+    def remove_library(self, slug: str) -> libraries_v1.Library:
+        request = libraries_v1.DeleteLibraryRequest(name=library_name(slug))
+        return self.library_service.DeleteLibrary(request)
+
+    def restore_library(self, slug: str) -> libraries_v1.Library:
+        request = libraries_v1.RestoreLibraryRequest(name=library_name(slug))
+        return self.library_service.RestoreLibrary(request)
+
+    def purge_library(self, slug: str) -> Iterator[int]:
+        """Take a library in the trash out of the database; yields the rows of each bite."""
+        request = libraries_v1.PurgeLibraryRequest(name=library_name(slug))
+        is_gone = False
+        while not is_gone:
+            purged = self.library_service.PurgeLibrary(request)
+            is_gone = purged.is_gone
+            yield purged.removed_rows
 
     def scan(self, slug: str, *, accept_new_root: bool = False) -> jobs_v1.Job:
         request = libraries_v1.ScanLibraryRequest(
@@ -124,13 +151,33 @@ class Client:
         request = assets_v1.ListAssetsRequest(parent=library_name(slug))
         return pages(self.asset_service.ListAssets, request, "assets", limit)
 
-    def duplicate_groups(self, limit: int | None = None) -> Iterator[duplicates_v1.DuplicateGroup]:
-        request = duplicates_v1.ListDuplicateGroupsRequest()
+    def duplicate_groups(
+        self,
+        limit: int | None = None,
+        *,
+        order: str = "copies",
+        library: str = "",
+        path_prefix: bytes = b"",
+        media_type: str = "unspecified",
+        min_size_bytes: int = 0,
+    ) -> Iterator[duplicates_v1.DuplicateGroup]:
+        """Order and media type by their short lowercase names; empty filters let all through."""
+        request = duplicates_v1.ListDuplicateGroupsRequest(
+            order=f"ORDER_{order.upper()}",
+            library=library_name(library) if library else "",
+            path_prefix=path_prefix,
+            media_type=f"TYPE_{media_type.upper()}",
+            min_size_bytes=min_size_bytes,
+        )
         return pages(self.duplicate_service.ListDuplicateGroups, request, "groups", limit)
 
     def duplicate_files(self, group: str, limit: int | None = None) -> Iterator[libraries_v1.File]:
         request = duplicates_v1.ListDuplicateFilesRequest(parent=resource("duplicateGroups", group))
         return pages(self.duplicate_service.ListDuplicateFiles, request, "files", limit)
+
+    def verify_duplicates(self, *, repair: bool) -> duplicates_v1.VerifyDuplicateGroupsResponse:
+        request = duplicates_v1.VerifyDuplicateGroupsRequest(repair=repair)
+        return self.duplicate_service.VerifyDuplicateGroups(request)
 
     def jobs(
         self, states: Sequence[str] = (), kinds: Sequence[str] = (), limit: int | None = None
