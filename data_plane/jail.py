@@ -92,6 +92,10 @@ class Jail:
             root_fd, self._root_fd = self._root_fd, -1
             os.close(root_fd)
 
+    def fileno(self) -> int:
+        """Return the descriptor of the root, for a process that is to have the same one."""
+        return self._root_fd
+
     def real_path(self) -> bytes:
         """Return where the root really lies, as the kernel says of the open descriptor."""
         return os.readlink(PROC_FD % self._root_fd)

@@ -1,52 +1,61 @@
 """Hashes the files of a shard; a file that changes meanwhile never gets a hash."""
 
-import hashlib
-import os
-import threading
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any
 
-from blake3 import blake3
-
-from data_plane.executor import (
-    Context,
-    Hashed,
-    HashResult,
-    HashTask,
-    ToHash,
-    Unhashed,
-    explain,
-    state_of,
-)
+from data_plane.digests import hash_file
+from data_plane.executor import Context, Hashed, HashResult, HashTask, ToHash, Unhashed
+from data_plane.hashers import HasherLost, hash_elsewhere
 from data_plane.jail import Jail
-from mediaplane.protocol.values import HashAlgorithm
 
-_BLOCK_BYTES = 1 << 20
-# Reading into one buffer per thread is as fast as mapping the file, and unlike a mapping it
-# survives a file that is cut off while it is read.
-_buffers = threading.local()
+log = logging.getLogger(__name__)
+
+# Of files up to this size Python is the larger part of the work: they go to a process of their
+# own, in batches; but only when there are enough of them to be worth its start.
+SMALL_BYTES = 256 << 10
+MANY_FILES = 64
+BATCH_FILES = 256
 
 
 def hash_files(task: HashTask, ctx: Context) -> HashResult:
     """Hash every file that still is as it was scanned."""
     result = HashResult()
+    files = list(task.files)
+    has_many = sum(file.size_bytes <= SMALL_BYTES for file in files) >= MANY_FILES
     with ExitStack() as stack:
         jails: dict[bytes, Jail | None] = {}
-        for file in task.files:
+        for batch in _batches(files, BATCH_FILES if has_many else 1):
             ctx.control.check()
-            if file.root not in jails:
-                jails[file.root] = _jail(file.root, ctx, stack)
-            jail = jails[file.root]
+            root = batch[0].root
+            if root not in jails:
+                jails[root] = _jail(root, ctx, stack)
+            jail = jails[root]
             if jail is None:
-                result.left += 1
+                result.left += len(batch)
                 continue
-            outcome = _hash_file(file, jail, ctx)
-            if isinstance(outcome, Hashed):
-                result.hashed.append(outcome)
-            else:
-                result.unhashed.append(outcome)
-            ctx.control.items += 1
+            for outcome in _hash_batch(batch, jail, ctx):
+                if isinstance(outcome, Hashed):
+                    result.hashed.append(outcome)
+                else:
+                    result.unhashed.append(outcome)
     return result
+
+
+def _batches(files: Sequence[ToHash], limit: int) -> Iterator[list[ToHash]]:
+    """Yield runs of small files below one root, and every other file by itself."""
+    batch: list[ToHash] = []
+    for file in files:
+        is_small = file.size_bytes <= SMALL_BYTES
+        if batch and (len(batch) >= limit or not is_small or file.root != batch[0].root):
+            yield batch
+            batch = []
+        batch.append(file)
+        if not is_small:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def _jail(root: bytes, ctx: Context, stack: ExitStack) -> Jail | None:
@@ -56,49 +65,28 @@ def _jail(root: bytes, ctx: Context, stack: ExitStack) -> Jail | None:
         return None  # not mounted: its files are left for another time
 
 
-def _hash_file(file: ToHash, jail: Jail, ctx: Context) -> Hashed | Unhashed:
-    done = ctx.control.bytes
-    try:
-        descriptor = jail.open_file(file.rel_path)
+def _hash_batch(batch: Sequence[ToHash], jail: Jail, ctx: Context) -> Iterator[Hashed | Unhashed]:
+    if len(batch) > 1:
         try:
-            before = os.fstat(descriptor)
-            if state_of(before) != (file.size_bytes, file.mtime_ns):
-                return _changed(file)
-            digest = _digest(file, descriptor, ctx)
-            if _version(os.fstat(descriptor)) != _version(before):
-                return _changed(file)
-            return Hashed(file, digest)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        return Unhashed(file, *explain(error))
-    finally:
+            outcomes = hash_elsewhere(jail, batch, ctx.control.check)
+        except HasherLost:
+            log.warning("A process that hashes small files was lost; they are hashed without it")
+        else:
+            ctx.control.items += len(batch)
+            ctx.control.bytes += sum(file.size_bytes for file in batch)
+            yield from outcomes
+            return
+    for file in batch:
+        ctx.control.check()
+        done = ctx.control.bytes
+        yield hash_file(file, jail, _telling(ctx))
+        ctx.control.items += 1
         ctx.control.bytes = done + file.size_bytes
 
 
-def _version(info: os.stat_result) -> tuple[int, int, int]:
-    # Who writes to a file can put its mtime back, but not its ctime.
-    return info.st_size, info.st_mtime_ns, info.st_ctime_ns
-
-
-def _changed(file: ToHash) -> Unhashed:
-    return Unhashed(file, "changed", "It has changed since the scan; scan the library again.")
-
-
-def _digest(file: ToHash, descriptor: int, ctx: Context) -> bytes:
-    hasher: Any = blake3() if file.algorithm is HashAlgorithm.BLAKE3 else hashlib.sha256()
-    view, total = _buffer(), 0
-    # A file that grows while it is read could keep us here for ever.
-    while total <= file.size_bytes and (length := os.readv(descriptor, [view])):
-        hasher.update(view[:length])
-        total += length
+def _telling(ctx: Context) -> Callable[[int], None]:
+    def read(length: int) -> None:
         ctx.control.bytes += length
         ctx.control.check()
-    return bytes(hasher.digest())
 
-
-def _buffer() -> memoryview:
-    if not hasattr(_buffers, "view"):
-        _buffers.view = memoryview(bytearray(_BLOCK_BYTES))
-    view: memoryview = _buffers.view
-    return view
+    return read

@@ -1,0 +1,150 @@
+"""Small files are hashed in batches by processes of their own, with the same results."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from blake3 import blake3
+
+from data_plane import hashers
+from data_plane.executor import Cancelled, Control, Hashed, HashResult, HashTask, ToHash
+from data_plane.executors.hash import BATCH_FILES, MANY_FILES, SMALL_BYTES, hash_files
+from data_plane.hashers import Hasher
+from data_plane.jail import Jail
+from mediaplane.protocol.values import HashAlgorithm
+from tests.support.scanning import context
+from tests.support.waiting import eventually
+
+FILES = 2 * BATCH_FILES + 10
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[ToHash]:
+    """More than two batches of small files, and a large one in their midst."""
+    made = []
+    for number in range(FILES):
+        size = SMALL_BYTES + 1 if number == FILES // 2 else number * 7
+        path = tmp_path / f"{number:04}"
+        path.write_bytes(number.to_bytes(4, "big") * (size // 4 + 1))
+        made.append(as_scanned(tmp_path, path.name.encode(), number))
+    return made
+
+
+@pytest.fixture(autouse=True)
+def own_hasher() -> Iterator[None]:
+    """Each test begins without a process, and leaves none behind."""
+    yield
+    hasher = vars(hashers._mine).pop("hasher", None)
+    if hasher is not None:
+        hasher.close()
+
+
+def as_scanned(root: Path, rel: bytes, file_id: int) -> ToHash:
+    info = os.lstat(os.path.join(bytes(root), rel))
+    return ToHash(file_id, bytes(root), rel, info.st_size, info.st_mtime_ns, HashAlgorithm.BLAKE3)
+
+
+def hashed(files: list[ToHash], control: Control | None = None) -> HashResult:
+    return hash_files(HashTask(files), context(control))
+
+
+def digests(files: list[ToHash]) -> dict[int, bytes]:
+    return {
+        file.file_id: blake3(
+            Path(os.fsdecode(file.root), os.fsdecode(file.rel_path)).read_bytes()
+        ).digest()
+        for file in files
+    }
+
+
+def test_many_small_files_are_hashed_by_one_other_process(files: list[ToHash]) -> None:
+    control = Control()
+    result = hashed(files, control)
+    assert {one.file.file_id: one.digest for one in result.hashed} == digests(files)
+    assert (result.unhashed, result.left) == ([], 0)
+    assert (control.items, control.bytes) == (FILES, sum(file.size_bytes for file in files))
+    process = hashers._mine.hasher.process
+    assert process.poll() is None
+    hashed(files)
+    assert hashers._mine.hasher.process is process
+
+
+def test_few_small_files_need_no_other_process(files: list[ToHash]) -> None:
+    few = files[: MANY_FILES - 1]
+    assert {one.file.file_id for one in hashed(few).hashed} == {file.file_id for file in few}
+    assert not hasattr(hashers._mine, "hasher")
+
+
+def test_a_file_of_a_batch_that_has_changed_or_is_gone_gets_no_hash(
+    files: list[ToHash], tmp_path: Path
+) -> None:
+    (tmp_path / "0003").write_bytes(b"other")
+    (tmp_path / "0005").unlink()
+    (tmp_path / "0007").unlink()
+    (tmp_path / "0007").symlink_to("0008")
+    result = hashed(files)
+    assert {one.file.file_id: one.code for one in result.unhashed} == {
+        3: "changed",
+        5: "not_found",
+        7: "refused_symlink",
+    }
+    assert len(result.hashed) == FILES - 3
+
+
+def test_names_that_are_not_text_survive_the_way_to_the_other_process(tmp_path: Path) -> None:
+    names = [b"\xff\n%d" % number for number in range(MANY_FILES)]
+    for name in names:
+        Path(os.fsdecode(os.path.join(bytes(tmp_path), name))).write_bytes(name)
+    files = [as_scanned(tmp_path, name, number) for number, name in enumerate(names)]
+    assert [one.digest for one in hashed(files).hashed] == [blake3(name).digest() for name in names]
+
+
+def test_what_a_lost_process_had_is_hashed_without_it(files: list[ToHash]) -> None:
+    hashed(files)
+    lost = hashers._mine.hasher.process
+    lost.send_signal(signal.SIGKILL)
+    lost.wait()
+    result = hashed(files)
+    assert {one.file.file_id: one.digest for one in result.hashed} == digests(files)
+    assert hashers._mine.hasher.process is not lost  # the next batch has a new one
+
+
+def test_work_that_is_cancelled_does_not_wait_for_the_other_process(files: list[ToHash]) -> None:
+    hashed(files)
+    process, control = hashers._mine.hasher.process, Control()
+    process.send_signal(signal.SIGSTOP)  # it would never answer
+    threading.Timer(0.1, control.cancelled.set).start()
+    with pytest.raises(Cancelled):
+        hashed(files, control)
+    assert process.poll() is not None
+    assert len(hashed(files).hashed) == FILES
+
+
+def test_a_process_ends_with_whoever_started_it(files: list[ToHash], tmp_path: Path) -> None:
+    hasher = Hasher()
+    with Jail(bytes(tmp_path)) as jail:
+        (one,) = hasher.hash(jail, files[:1], lambda: None)
+    assert isinstance(one, Hashed)
+    hasher._messages.close()
+    hasher._line.close()
+    assert eventually(lambda: hasher.process.poll() is not None)
+    assert hasher.process.returncode == 0
+
+
+def test_the_root_is_the_one_that_was_opened_wherever_it_has_gone(
+    files: list[ToHash], tmp_path: Path
+) -> None:
+    hasher = Hasher()
+    try:
+        with Jail(bytes(tmp_path)) as jail:
+            moved = tmp_path.with_name("moved")
+            tmp_path.rename(moved)
+            tmp_path.mkdir()
+            (tmp_path / "0000").write_bytes(b"in its place")
+            (one,) = hasher.hash(jail, files[:1], lambda: None)
+    finally:
+        hasher.close()
+    assert one == Hashed(files[0], blake3((moved / "0000").read_bytes()).digest())
