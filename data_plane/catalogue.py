@@ -1,7 +1,7 @@
 """The data plane's SQL: reads tasks and writes what came of them, through the gate."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from sqlalchemy import Connection, String, bindparam, select, text, update
@@ -14,6 +14,7 @@ from data_plane.executor import (
     LeaseLost,
     ProbeTask,
     ScanCounts,
+    ScanSettings,
     ScanTask,
     Seen,
     ToHash,
@@ -25,12 +26,13 @@ from mediaplane.protocol import write_paths as paths
 from mediaplane.protocol.clock import NOW_SQL, now_ms
 from mediaplane.protocol.database import Database, execute_many, lock
 from mediaplane.protocol.duplicates import DUPLICATES, summarise
-from mediaplane.protocol.tables import scan_sessions
+from mediaplane.protocol.tables import libraries, scan_sessions
 from mediaplane.protocol.values import HashAlgorithm, JobKind, ScanChange, ScanSessionStatus
 
 _KNOWN_PAGE = 10_000
 _ENTRY = ("session_id", "change", "rel_path", "media_type", "size_bytes", "mtime_ns", "device",
           "inode")  # fmt: skip
+_SCAN_SETTINGS = [setting.name for setting in fields(ScanSettings)]
 
 _KNOWN = text(
     "SELECT rel_path, size_bytes, mtime_ns, device, inode FROM library_files"
@@ -50,11 +52,12 @@ def scan_task(database: Database, job: RowMapping) -> ScanTask:
     """Open a scan session for a claimed job."""
     payload = kinds.decode(JobKind.SCAN, job["payload"])
     with database.read() as conn:
-        root = conn.execute(
-            text("SELECT absolute_path FROM libraries WHERE slug = :slug AND deleted_at IS NULL"),
-            {"slug": payload.library},
-        ).scalar()
-    if root is None:
+        library = conn.execute(
+            select(
+                libraries.c.absolute_path, *(libraries.c[name] for name in _SCAN_SETTINGS)
+            ).where(libraries.c.slug == payload.library, libraries.c.deleted_at.is_(None))
+        ).first()
+    if library is None:
         raise Fail("library_gone", f"The library {payload.library!r} does not exist any more.")
     with database.write(paths.OPEN_SCAN) as conn:
         session = {
@@ -69,7 +72,9 @@ def scan_task(database: Database, job: RowMapping) -> ScanTask:
                 scan_sessions.c.lease_epoch == job["lease_epoch"],
             )
         ).scalar_one()
-    return ScanTask(payload.library, bytes(root), Report(database, session_id, payload.library))
+    root, *settings = library
+    report = Report(database, session_id, payload.library)
+    return ScanTask(payload.library, bytes(root), report, ScanSettings(*settings))
 
 
 class Report:

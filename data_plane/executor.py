@@ -151,12 +151,24 @@ class ScanReport(Protocol):
 
 
 @dataclass(frozen=True)
+class ScanSettings:
+    """What a scan looks at, as the library's settings have it."""
+
+    include_globs: Sequence[str] = ()
+    exclude_globs: Sequence[str] = ()
+    skips_hidden: bool = False
+    crosses_filesystems: bool = False
+    min_size_bytes: int = 0
+
+
+@dataclass(frozen=True)
 class ScanTask:
     """Walk a library."""
 
     library: str
     root: bytes
     report: ScanReport
+    settings: ScanSettings = ScanSettings()
 
 
 class ToHash(NamedTuple):

@@ -85,8 +85,8 @@ def _refusal(conn: Connection, session: RowMapping) -> tuple[str, str] | None:
         )
     if had_files and session["seen_files"] == 0:
         return "root_empty", (
-            "The library is empty now, as if its disk were not mounted; nothing was changed. If"
-            " its files are really gone, scan it with:"
+            "Not one file of the library was found, as if its disk were not mounted or its"
+            " settings passed over every file; nothing was changed. If that is right, scan it with:"
             f" mediaplane scan {session['library_id']} --accept-new-root"
         )
     return None

@@ -5,7 +5,8 @@ order, so that one pass over both finds what is new, changed and missing.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from data_plane.executor import (
     Context,
@@ -13,6 +14,7 @@ from data_plane.executor import (
     Fail,
     ScanCounts,
     ScanReport,
+    ScanSettings,
     ScanTask,
     Seen,
     Unseen,
@@ -20,11 +22,22 @@ from data_plane.executor import (
     signed64,
     state_of,
 )
+from data_plane.globs import Matcher, compile_globs
 from data_plane.jail import Jail
 from mediaplane.paths import MAX_PATH_BYTES
 
 BATCH = 5000
 _WAIT_SECONDS = 0.02
+_OTHER_FILESYSTEM = "other_filesystem"
+
+
+class _Choice(NamedTuple):
+    """What the walk looks at; one that passes over nothing must cost nothing for each file."""
+
+    excludes: Matcher | None
+    look: Callable[[bytes, os.DirEntry[str]], Seen | Unseen | None]
+    device: int | None  # the only file system that is entered, unless any is
+    own_folders: frozenset[tuple[int, int]]
 
 
 def scan(task: ScanTask, ctx: Context) -> ScanCounts:
@@ -32,7 +45,7 @@ def scan(task: ScanTask, ctx: Context) -> ScanCounts:
     counts = ScanCounts()
     with _open_root(task.root, ctx) as jail:
         task.report.began((signed64(jail.filesystem_id()), signed64(jail.identity[1])))
-        _compare(_walk(jail, ctx), task.report, counts, ctx)
+        _compare(_walk(jail, _choose(task.settings, jail, ctx), ctx), task.report, counts, ctx)
         _check_root(task.root, jail)
         task.report.walked(counts)
     while not (verdict := task.report.verdict()):
@@ -67,10 +80,29 @@ def _lost(error: OSError) -> str:
     )
 
 
-def _walk(jail: Jail, ctx: Context) -> Iterator[Seen | Unseen]:
+def _choose(settings: ScanSettings, jail: Jail, ctx: Context) -> _Choice:
+    hidden = [".*"] if settings.skips_hidden else []
+    includes = compile_globs(settings.include_globs)
+
+    def look_at_chosen(path: bytes, entry: os.DirEntry[str]) -> Seen | Unseen | None:
+        if includes and not includes(path):
+            return None
+        file = _look(path, entry)
+        is_small = isinstance(file, Seen) and file.size_bytes < settings.min_size_bytes
+        return None if is_small else file
+
+    return _Choice(
+        compile_globs([*settings.exclude_globs, *hidden]),
+        look_at_chosen if includes or settings.min_size_bytes else _look,
+        None if settings.crosses_filesystems else jail.identity[0],
+        ctx.own_folders,
+    )
+
+
+def _walk(jail: Jail, choice: _Choice, ctx: Context) -> Iterator[Seen | Unseen]:
     """Yield every regular file by path; links and special files are passed over."""
     try:
-        stack = [iter(_list(jail, b"", ctx))]
+        stack = [iter(_list(jail, b"", choice))]
     except OSError as error:
         raise Fail("root_unavailable", _lost(error)) from None
     while stack:
@@ -78,8 +110,12 @@ def _walk(jail: Jail, ctx: Context) -> Iterator[Seen | Unseen]:
             if not isinstance(found, bytes):
                 yield found
                 continue
+            # A pattern such as 'trips/**' matches everything below a folder, and not the folder.
+            if choice.excludes and choice.excludes(found + b"/"):
+                continue
+            ctx.control.check()
             try:
-                stack.append(iter(_list(jail, found, ctx)))
+                stack.append(iter(_list(jail, found, choice)))
                 break
             except OSError as error:
                 if not isinstance(error, FileNotFoundError):
@@ -88,24 +124,26 @@ def _walk(jail: Jail, ctx: Context) -> Iterator[Seen | Unseen]:
             stack.pop()
 
 
-def _list(jail: Jail, folder: bytes, ctx: Context) -> list[Seen | Unseen | bytes]:
+def _list(jail: Jail, folder: bytes, choice: _Choice) -> list[Seen | Unseen | bytes]:
     """Return a folder's files and, as bytes, its folders, in the order of the paths below it."""
-    ctx.control.check()
     prefix = folder + b"/" if folder else b""
     found: list[tuple[bytes, Seen | Unseen | bytes]] = []
+    excludes, look = choice.excludes, choice.look
     descriptor = jail.open_dir(folder)
     try:
-        if folder and _is_own(descriptor, ctx):
-            return []
+        if folder and (stop := _stop_at(folder, descriptor, choice)) is not None:
+            return stop
         with os.scandir(descriptor) as entries:
             for entry in entries:
                 path = prefix + os.fsencode(entry.name)
+                if excludes is not None and excludes(path):
+                    continue
                 try:
                     if entry.is_dir(follow_symlinks=False):
                         # Everything below it begins with its name and a slash.
                         found.append((path + b"/", path))
-                    elif entry.is_file(follow_symlinks=False):
-                        found.append((path, _look(path, entry)))
+                    elif entry.is_file(follow_symlinks=False) and (file := look(path, entry)):
+                        found.append((path, file))
                 except FileNotFoundError:
                     continue  # gone since it was listed
                 except OSError as error:
@@ -127,9 +165,18 @@ def _look(path: bytes, entry: os.DirEntry[str]) -> Seen | Unseen:
     return Seen(path, *state_of(info), signed64(info.st_dev), signed64(info.st_ino))
 
 
-def _is_own(descriptor: int, ctx: Context) -> bool:
+def _stop_at(folder: bytes, descriptor: int, choice: _Choice) -> list[Seen | Unseen | bytes] | None:
+    """Return what stands for a folder that is not to be entered, None for any other."""
     info = os.fstat(descriptor)
-    return (info.st_dev, info.st_ino) in ctx.own_folders
+    if (info.st_dev, info.st_ino) in choice.own_folders:
+        return []
+    if choice.device in (None, info.st_dev):
+        return None
+    message = (
+        "Another file system is mounted here; what is known below it stays as it is. Let scans"
+        " of the library cross file systems, or exclude the folder."
+    )
+    return [Unseen(folder, True, _OTHER_FILESYSTEM, message)]
 
 
 class _Differences:
@@ -193,7 +240,11 @@ def _compare(
             differences.missing(expected)
             expected = next(known, None)
         if isinstance(found, Unseen):
-            differences.unseen(found)
+            # A mount point is worth a word only where it hides files that are known.
+            if found.code != _OTHER_FILESYSTEM or (
+                expected is not None and _is_at_or_below(expected.rel_path, found)
+            ):
+                differences.unseen(found)
             # Not seen is not gone: what is known there stays as it is.
             while expected is not None and _is_at_or_below(expected.rel_path, found):
                 expected = next(known, None)
