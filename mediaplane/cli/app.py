@@ -14,6 +14,7 @@ from mediaplane.cli import (
     planes,
     probe,
     scan,
+    trash,
     up,
     worker,
 )
@@ -63,6 +64,7 @@ def root(
 
 up.add_to(app)
 app.add_typer(library.app)
+app.add_typer(trash.app)
 scan.add_to(app)
 app.add_typer(file.app)
 app.add_typer(asset.app)

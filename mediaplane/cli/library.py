@@ -14,13 +14,51 @@ from mediaplane.cli.documents import (
 )
 from mediaplane.cli.output import Json, Limit
 from mediaplane.cli.session import Session, command
+from mediaplane.cli.sizes import parse_size
 from mediaplane.paths import display
 
-app = typer.Typer(name="library", no_args_is_help=True, help="Add and show libraries.")
+app = typer.Typer(
+    name="library", no_args_is_help=True, help="Add, show, change and remove libraries."
+)
 
 Slug = Annotated[
     str, typer.Argument(metavar="SLUG", help="The short name that `library list` shows.")
 ]
+Include = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--include", metavar="GLOB", show_default=False,
+        help="Scan only files like this, such as '*.jpg' or 'trips/**'; may be repeated.",
+    ),
+]  # fmt: skip
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude", metavar="GLOB", show_default=False,
+        help="Pass over files and folders like this, even included ones; may be repeated.",
+    ),
+]  # fmt: skip
+SkipHidden = Annotated[
+    bool | None,
+    typer.Option(
+        "--skip-hidden/--no-skip-hidden", show_default=False,
+        help="Pass over names that begin with a dot, or not.",
+    ),
+]  # fmt: skip
+CrossFilesystems = Annotated[
+    bool | None,
+    typer.Option(
+        "--cross-filesystems/--no-cross-filesystems", show_default=False,
+        help="Go on into other file systems mounted below PATH, or not.",
+    ),
+]  # fmt: skip
+MinSize = Annotated[
+    int | None,
+    typer.Option(
+        "--min-size", metavar="SIZE", parser=parse_size, show_default=False,
+        help="Pass over smaller files, such as 500, 4k or 1M.",
+    ),
+]  # fmt: skip
 
 
 @command(
@@ -29,6 +67,7 @@ Slug = Annotated[
     examples=[
         "mediaplane library add 'Holiday photos' ~/Pictures/holidays",
         "mediaplane library add Archive /mnt/archive --slug archive-2",
+        "mediaplane library add Photos ~/Pictures --include '*.jpg' --exclude cache --min-size 4k",
     ],
 )
 def add(
@@ -39,14 +78,30 @@ def add(
         str,
         typer.Option("--slug", help="The short name; made from NAME by default."),
     ] = "",
+    include: Include = None,
+    exclude: Exclude = None,
+    skip_hidden: SkipHidden = None,
+    cross_filesystems: CrossFilesystems = None,
+    min_size: MinSize = None,
     as_json: Json = False,
 ) -> None:
-    """Put a directory under care. It is not read before the first scan."""
+    """Put a directory under care. It is not read before the first scan.
+
+    A GLOB with a slash is matched with the whole path below PATH, one without with the name alone;
+    * stands for anything but a slash, ** for anything, ? for one character, [..] for one of a set.
+    """
+    settings = {
+        "include_globs": include or None,
+        "exclude_globs": exclude or None,
+        "skips_hidden": skip_hidden,
+        "crosses_filesystems": cross_filesystems,
+        "min_size_bytes": min_size,
+    }
     root = absolute(path)
     if not session.server_address and not os.path.isdir(root):
         raise typer.BadParameter(f"{display(root)} is not a directory.", param_hint="PATH")
     with session.client() as client:
-        library = client.add_library(name, root, slug)
+        library = client.add_library(name, root, slug, **_given(settings))
     if as_json:
         output.json_document({"library": library_document(library)})
         return
@@ -87,10 +142,97 @@ def show(session: Session, slug: Slug, as_json: Json = False) -> None:
             ("Status", enum_name(library, "scan_status")),
             ("Hashed files", enum_name(library, "hash_policy")),
             ("Hash algorithm", enum_name(library, "hash_algorithm")),
+            ("Included", ", ".join(library.include_globs) or "all files"),
+            ("Excluded", ", ".join(library.exclude_globs)),
+            ("Hidden files", "passed over" if library.skips_hidden else "scanned"),
+            ("Other disks", "entered" if library.crosses_filesystems else "not entered"),
+            (
+                "Smallest file",
+                output.human_bytes(library.min_size_bytes) if library.min_size_bytes else "",
+            ),
             ("Added", local_time(library, "create_time")),
             *(_scan_fields(library.last_scan) if library.HasField("last_scan") else ()),
         ]
     )
+
+
+@command(
+    app,
+    "set",
+    examples=[
+        "mediaplane library set holidays --exclude '*.tmp' --exclude cache --min-size 1M",
+        "mediaplane library set holidays --include-all --no-skip-hidden",
+    ],
+)
+def set_settings(
+    session: Session,
+    slug: Slug,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Another name for people.", show_default=False)
+    ] = None,
+    include: Include = None,
+    include_all: Annotated[
+        bool, typer.Option("--include-all", help="Drop the patterns of --include.")
+    ] = False,
+    exclude: Exclude = None,
+    exclude_none: Annotated[
+        bool, typer.Option("--exclude-none", help="Drop the patterns of --exclude.")
+    ] = False,
+    skip_hidden: SkipHidden = None,
+    cross_filesystems: CrossFilesystems = None,
+    min_size: MinSize = None,
+    as_json: Json = False,
+) -> None:
+    """Change what a library is called and what its scans look at, from the next one on.
+
+    Patterns take the place of those there were. `library add --help` tells how they are written.
+    """
+    settings = {
+        "display_name": name,
+        "include_globs": _patterns(include, "--include", is_emptied=include_all),
+        "exclude_globs": _patterns(exclude, "--exclude", is_emptied=exclude_none),
+        "skips_hidden": skip_hidden,
+        "crosses_filesystems": cross_filesystems,
+        "min_size_bytes": min_size,
+    }
+    changes = _given(settings)
+    if not changes:
+        raise typer.BadParameter("say what to change, such as --min-size 1M; --help lists it all.")
+    _change(session, slug, "Changed", as_json=as_json, **changes)
+
+
+@command(app, "pause", examples=["mediaplane library pause holidays"])
+def pause(session: Session, slug: Slug, as_json: Json = False) -> None:
+    """Keep a library from new scans and hashes; what is known of it stays."""
+    _change(session, slug, "Paused", as_json=as_json, is_active=False)
+
+
+@command(app, "resume", examples=["mediaplane library resume holidays"])
+def resume(session: Session, slug: Slug, as_json: Json = False) -> None:
+    """Let a paused library take part in new scans and hashes again."""
+    _change(session, slug, "Resumed", as_json=as_json, is_active=True)
+
+
+@command(app, "remove", examples=["mediaplane library remove holidays"])
+def remove(session: Session, slug: Slug, as_json: Json = False) -> None:
+    """Move a library to the trash, with all that is known of it. No file is touched."""
+    with session.client() as client:
+        library = client.remove_library(slug)
+    if as_json:
+        output.json_document({"library": library_document(library)})
+        return
+    slug = last_part(library.name)
+    output.say(f"Moved {slug} to the trash; no file in {library.root_path_display} is touched.")
+    output.say(f"Bring it back: mediaplane library restore {slug}")
+    output.say(f"Forget it for good: mediaplane trash empty {slug}")
+
+
+@command(app, "restore", examples=["mediaplane library restore holidays"])
+def restore(session: Session, slug: Slug, as_json: Json = False) -> None:
+    """Take a library out of the trash, with all that is known of it."""
+    with session.client() as client:
+        library = client.restore_library(slug)
+    _show_done("Restored", library, as_json=as_json)
 
 
 def absolute(path: str) -> bytes:
@@ -98,6 +240,29 @@ def absolute(path: str) -> bytes:
     found = os.fsencode(os.path.abspath(path))
     # POSIX lets two leading slashes mean something else; on Linux they do not.
     return b"/" + found.lstrip(b"/")
+
+
+def _change(session: Session, slug: str, done: str, *, as_json: bool, **settings: Any) -> None:
+    with session.client() as client:
+        library = client.change_library(slug, **settings)
+    _show_done(done, library, as_json=as_json)
+
+
+def _show_done(done: str, library: Any, *, as_json: bool) -> None:
+    if as_json:
+        output.json_document({"library": library_document(library)})
+    else:
+        output.say(f"{done} {last_part(library.name)}")
+
+
+def _given(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _patterns(given: list[str] | None, option: str, *, is_emptied: bool) -> list[str] | None:
+    if given and is_emptied:
+        raise typer.BadParameter("give patterns or drop them, not both.", param_hint=option)
+    return [] if is_emptied else given or None
 
 
 def _cells(library: Any) -> list[str]:
