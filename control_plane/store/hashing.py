@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from sqlalchemy import Connection
 
 from control_plane.store.sql import prepared
-from mediaplane.protocol.clock import NOW_SQL
-from mediaplane.protocol.database import execute_many, lock
+from mediaplane.protocol.database import lock
 from mediaplane.protocol.duplicates import DUPLICATES, summarise
 
 # Of the names of one file on a disk, the first by rank carries its hash, or will.
@@ -40,15 +39,23 @@ def mark(conn: Connection) -> None:
     Those are hashes of another algorithm than the library's, and of further names of a file.
     """
     lock(conn, DUPLICATES)
-    rows = conn.execute(prepared(conn, _DIFFERENT)).all()
-    execute_many(
-        conn,
-        "UPDATE library_files SET needs_hash = ?, hash_algorithm = NULL, content_hash = NULL,"
-        f" updated_at = {NOW_SQL[conn.dialect.name]} WHERE id = ?",
-        [(bool(row.is_wanted), row.id) for row in rows],
+    # Once for two uses: it looks at every file.
+    conn.execute(prepared(conn, f"CREATE TEMPORARY TABLE marks AS {_DIFFERENT}"))
+    dropped = conn.execute(
+        prepared(
+            conn,
+            "SELECT hash_algorithm, content_hash FROM marks WHERE content_hash IS NOT NULL",
+        )
+    ).all()
+    conn.execute(
+        prepared(
+            conn,
+            "UPDATE library_files SET needs_hash = marks.is_wanted, hash_algorithm = NULL,"
+            " content_hash = NULL, updated_at = {now} FROM marks WHERE library_files.id = marks.id",
+        )
     )
-    summarise(conn, [(row.hash_algorithm, bytes(row.content_hash)) for row in rows
-                     if row.content_hash is not None])  # fmt: skip
+    conn.execute(prepared(conn, "DROP TABLE marks"))
+    summarise(conn, [(row.hash_algorithm, bytes(row.content_hash)) for row in dropped])
 
 
 def marked(conn: Connection, library_id: str | None) -> Iterator[tuple[int, int]]:
