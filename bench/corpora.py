@@ -84,6 +84,7 @@ def _mixed(files: int, low: int, high: int, copies: float, seed: int) -> Iterato
 
 def _write(name: str, folder: Path, contents: Iterator[bytes]) -> Corpus:
     count = size_bytes = 0
+    place = folder
     for content in contents:
         if count % FILES_PER_FOLDER == 0:
             place = folder / f"{count // FILES_PER_FOLDER:05}"

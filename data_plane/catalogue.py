@@ -24,7 +24,7 @@ from data_plane.media_types import media_type
 from mediaplane.protocol import gate, kinds
 from mediaplane.protocol import write_paths as paths
 from mediaplane.protocol.clock import NOW_SQL, now_ms
-from mediaplane.protocol.database import Database, execute_many, lock
+from mediaplane.protocol.database import Database, lock, update_many
 from mediaplane.protocol.duplicates import DUPLICATES, summarise
 from mediaplane.protocol.tables import libraries, scan_sessions
 from mediaplane.protocol.values import HashAlgorithm, JobKind, ScanChange, ScanSessionStatus
@@ -177,23 +177,27 @@ def record_hashes(conn: Connection, result: HashResult) -> None:
     """Write the hashes of a shard, and count the duplicate groups that they change."""
     lock(conn, DUPLICATES)
     now = NOW_SQL[conn.dialect.name]
+    state = {"id": "BIGINT", "size_bytes": "BIGINT", "mtime_ns": "BIGINT"}
     # A result belongs to the state of the file that was read; a newer scan wins.
-    as_read = "WHERE id = ? AND size_bytes = ? AND mtime_ns = ? AND needs_hash"
-    execute_many(
-        conn,
-        "UPDATE library_files SET needs_hash = false, hash_algorithm = ?, content_hash = ?,"
-        f" error_code = NULL, error_message = NULL, updated_at = {now} {as_read}",
-        [
-            (file.algorithm, digest, file.file_id, file.size_bytes, file.mtime_ns)
-            for file, digest in result.hashed
-        ],
+    as_read = (
+        f"updated_at = {now}{{source}} WHERE library_files.id = {{id}} AND needs_hash"
+        " AND library_files.size_bytes = {size_bytes} AND library_files.mtime_ns = {mtime_ns}"
     )
-    execute_many(
+    update_many(
         conn,
-        f"UPDATE library_files SET error_code = ?, error_message = ?, updated_at = {now} {as_read}",
-        [
-            (code, message, file.file_id, file.size_bytes, file.mtime_ns)
-            for file, code, message in result.unhashed
-        ],
+        "UPDATE library_files SET needs_hash = false, hash_algorithm = {algorithm},"
+        f" content_hash = {{digest}}, error_code = NULL, error_message = NULL, {as_read}",
+        state | {"algorithm": "TEXT", "digest": "BYTEA"},
+        [(*_state(file), file.algorithm, digest) for file, digest in result.hashed],
+    )
+    update_many(
+        conn,
+        f"UPDATE library_files SET error_code = {{code}}, error_message = {{message}}, {as_read}",
+        state | {"code": "TEXT", "message": "TEXT"},
+        [(*_state(file), code, message) for file, code, message in result.unhashed],
     )
     summarise(conn, [(file.algorithm, digest) for file, digest in result.hashed])
+
+
+def _state(file: ToHash) -> tuple[int, int, int]:
+    return file.file_id, file.size_bytes, file.mtime_ns
