@@ -14,6 +14,9 @@ from mediaplane.protocol.duplicates import DUPLICATES, summarise_library
 
 # Rows per transaction: others get their turn in between.
 PURGED_ROWS = 5000
+# Who waits for SQLite's write lock looks for it every 0.1 seconds: whoever asks again at once is
+# always first, and the others give up in the end.
+PAUSE_SECONDS = 0.12
 
 
 class Purged(NamedTuple):

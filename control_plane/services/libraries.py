@@ -1,5 +1,6 @@
 """LibraryService and AssetService: libraries and what was found in them."""
 
+import time
 from typing import Any
 
 import grpc
@@ -91,6 +92,8 @@ class LibraryService(LibraryServiceServicer):
         slug = names.library_slug(request.name)
         with self._database.write() as conn:
             purged = trash.purge(conn, slug)
+        if not purged.is_gone:
+            time.sleep(trash.PAUSE_SECONDS)
         return pb.PurgeLibraryResponse(removed_rows=purged.removed_rows, is_gone=purged.is_gone)
 
     def ScanLibrary(self, request: pb.ScanLibraryRequest, context: grpc.ServicerContext) -> Job:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 from grpc import StatusCode
-from sqlalchemy import text
 
 from mediaplane.v1 import asset_service_pb2 as assets_pb
 from mediaplane.v1 import job_service_pb2 as jobs_pb
@@ -27,12 +26,6 @@ def update(control: ControlPlane, mask: list[str], **fields: Any) -> pb.Library:
 
 def refused_update(control: ControlPlane, mask: list[str], **fields: Any) -> Refusal:
     return refusal(lambda _: update(control, mask, **fields), None)
-
-
-def throw_away(control: ControlPlane, slug: str) -> None:
-    with control.database.control.write() as conn:
-        statement = text("UPDATE libraries SET deleted_at = 1 WHERE slug = :slug")
-        assert conn.execute(statement, {"slug": slug}).rowcount == 1
 
 
 def test_a_new_library_is_found_under_its_name(control: ControlPlane) -> None:
@@ -196,9 +189,85 @@ def test_an_update_that_makes_no_sense_is_refused_as_a_whole(
     assert control.client.library("photos") == before
 
 
+def scan_settings(library: pb.Library) -> tuple[list[str], list[str], bool, bool, int]:
+    return (
+        list(library.include_globs),
+        list(library.exclude_globs),
+        library.skips_hidden,
+        library.crosses_filesystems,
+        library.min_size_bytes,
+    )
+
+
+SCAN_SETTINGS: dict[str, Any] = {
+    "include_globs": ["*.jpg", "caf\u00e9/**"],
+    "exclude_globs": ["cache"],
+    "skips_hidden": True,
+    "crosses_filesystems": True,
+    "min_size_bytes": 2**40,
+}
+NOTHING_SET: tuple[Any, ...] = ([], [], False, False, 0)
+
+
+def test_a_scan_looks_at_everything_on_its_disk_unless_told_otherwise(
+    control: ControlPlane,
+) -> None:
+    assert scan_settings(control.client.add_library("Photos", b"/photos")) == NOTHING_SET
+
+
+def test_what_a_scan_looks_at_is_set_when_a_library_is_added(control: ControlPlane) -> None:
+    made = control.client.add_library("Photos", b"/photos", **SCAN_SETTINGS)
+    assert scan_settings(made) == tuple(SCAN_SETTINGS.values())
+    assert control.client.library("photos") == made
+
+
+@pytest.mark.parametrize("field", SCAN_SETTINGS)
+def test_each_scan_setting_can_be_changed_and_changed_back(
+    control: ControlPlane, field: str
+) -> None:
+    control.library("photos")
+    changed = control.client.change_library("photos", **{field: SCAN_SETTINGS[field]})
+    expected = [
+        SCAN_SETTINGS[name] if name == field else unset
+        for name, unset in zip(SCAN_SETTINGS, NOTHING_SET, strict=True)
+    ]
+    assert scan_settings(changed) == tuple(expected)
+    assert scan_settings(update(control, [field])) == NOTHING_SET
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"include_globs": [""]}, "include_globs"),
+        ({"exclude_globs": ["a\0b"]}, "NUL"),
+        ({"exclude_globs": ["x" * 501]}, "500"),
+        ({"include_globs": ["x"] * 201}, "200"),
+        ({"min_size_bytes": -1}, "min_size_bytes is -1"),
+    ],
+)
+def test_scan_settings_that_make_no_sense_are_refused(
+    control: ControlPlane, settings: dict[str, Any], word: str
+) -> None:
+    control.library("photos")
+    for call in (
+        lambda _: control.client.add_library("Films", b"/films", **settings),
+        lambda _: control.client.change_library("photos", **settings),
+    ):
+        error = refusal(call, None)
+        assert error.code is StatusCode.INVALID_ARGUMENT
+        assert word in error.text
+    assert [scan_settings(library) for library in control.client.libraries()] == [NOTHING_SET]
+
+
+def test_the_longest_patterns_and_the_most_of_them_are_kept(control: ControlPlane) -> None:
+    globs = ["\u00e9" * 500] * 200
+    made = control.client.add_library("Photos", b"/photos", include_globs=globs)
+    assert list(made.include_globs) == globs
+
+
 def test_the_name_of_a_library_in_the_trash_is_kept_for_it(control: ControlPlane) -> None:
     control.library("photos")
-    throw_away(control, "photos")
+    control.client.remove_library("photos")
     error = create(control, "Photos", b"/media/new")
     assert error.code is StatusCode.FAILED_PRECONDITION
     assert "mediaplane library restore photos" in error.text
@@ -208,14 +277,14 @@ def test_the_name_of_a_library_in_the_trash_is_kept_for_it(control: ControlPlane
 
 def test_the_root_of_a_library_in_the_trash_is_free(control: ControlPlane) -> None:
     control.client.add_library("Old", b"/media/a")
-    throw_away(control, "old")
+    control.client.remove_library("old")
     assert control.client.add_library("New", b"/media/a").name == "libraries/new"
 
 
 def test_a_library_in_the_trash_is_hidden_from_every_call(control: ControlPlane) -> None:
     name = control.library("photos")
     control.library("films")
-    throw_away(control, "photos")
+    control.client.remove_library("photos")
     assert [found.name for found in control.client.libraries()] == ["libraries/films"]
     statistics = control.client.statistics()
     assert [figures.library for figures in statistics.libraries] == ["libraries/films"]

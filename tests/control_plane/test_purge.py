@@ -1,6 +1,9 @@
 """A purge takes all that is known of a library out of the database, in bites."""
 
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -251,3 +254,36 @@ def test_a_bite_goes_to_its_rows_by_index(database: Databases) -> None:
             for name in OF_LIBRARIES:
                 assert f"Seq Scan on {name}" not in found, sql
                 assert f"SCAN {name}" not in found, sql
+
+
+def waits(database: Databases, is_over: threading.Event, *, writes: bool) -> list[float]:
+    """Read or write again and again, as another process would; returns how long each took."""
+    seconds: list[float] = []
+    other = Database(database.url, Plane.CONTROL)
+    while not is_over.is_set():
+        began = time.monotonic()
+        with other.write() if writes else other.read() as conn:
+            if writes:
+                conn.execute(update(libraries).values(sampling_limit=len(seconds) + 1))
+            else:
+                conn.execute(select(libraries)).all()
+        seconds.append(time.monotonic() - began)
+    other.close()
+    return seconds
+
+
+def test_others_read_and_write_between_the_bites_of_a_purge(control: ControlPlane) -> None:
+    add_many_files(control.database.control, "photos", 60_000, deleted_at=1)
+    is_over = threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        reads = pool.submit(waits, control.database, is_over, writes=False)
+        writes = pool.submit(waits, control.database, is_over, writes=True)
+        bites, began = [], time.monotonic()
+        for _rows in control.client.purge_library("photos"):
+            bites.append(time.monotonic() - began)
+            began = time.monotonic()
+        is_over.set()
+    assert len(bites) == 13
+    # Whoever had to wait for the whole purge would have waited for all of them.
+    assert max(reads.result()) < 3 * max(bites)
+    assert max(writes.result()) < 3 * max(bites)
