@@ -9,7 +9,6 @@ from typing import Any
 from blake3 import blake3
 
 from data_plane.executor import Hashed, ToHash, Unhashed, explain, state_of
-from data_plane.jail import Jail
 from mediaplane.protocol.values import HashAlgorithm
 
 _BLOCK_BYTES = 1 << 20
@@ -18,10 +17,12 @@ _BLOCK_BYTES = 1 << 20
 _buffers = threading.local()
 
 
-def hash_file(file: ToHash, jail: Jail, read: Callable[[int], None]) -> Hashed | Unhashed:
+def hash_file(
+    file: ToHash, open_file: Callable[[bytes], int], read: Callable[[int], None]
+) -> Hashed | Unhashed:
     """Hash a file that still is as it was scanned; `read` is told of the bytes as they come."""
     try:
-        descriptor = jail.open_file(file.rel_path)
+        descriptor = open_file(file.rel_path)
         try:
             before = os.fstat(descriptor)
             if state_of(before) != (file.size_bytes, file.mtime_ns):
@@ -48,8 +49,9 @@ def _changed(file: ToHash) -> Unhashed:
 def _digest(file: ToHash, descriptor: int, read: Callable[[int], None]) -> bytes:
     hasher: Any = blake3() if file.algorithm is HashAlgorithm.BLAKE3 else hashlib.sha256()
     view, total = _buffer(), 0
-    # A file that grows while it is read could keep us here for ever.
-    while total <= file.size_bytes and (length := os.readv(descriptor, [view])):
+    # No further than it was long: one that grows while it is read could keep us here for ever, and
+    # is found out afterwards.
+    while total < file.size_bytes and (length := os.readv(descriptor, [view])):
         hasher.update(view[:length])
         total += length
         read(length)

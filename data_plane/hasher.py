@@ -9,10 +9,12 @@ import os
 import signal
 import socket
 import sys
+from functools import partial
+from itertools import groupby
 from multiprocessing.connection import Connection
 
 from data_plane.digests import hash_file
-from data_plane.executor import Hashed, ToHash
+from data_plane.executor import Hashed, ToHash, explain
 from data_plane.jail import PROC_FD, Jail
 
 # For each file its digest, or the code and the message of why it has none.
@@ -38,8 +40,23 @@ def main() -> None:
 
 
 def _answers(root: int, files: list[ToHash]) -> list[Answer]:
+    answers: list[Answer] = []
     with Jail(PROC_FD % root) as jail:
-        found = [hash_file(file, jail, _ignore) for file in files]
+        for folder, there in groupby(files, key=lambda file: file.rel_path.rpartition(b"/")[0]):
+            answers += _answers_of_folder(jail, folder, list(there))
+    return answers
+
+
+def _answers_of_folder(jail: Jail, folder: bytes, files: list[ToHash]) -> list[Answer]:
+    try:
+        folder_fd = jail.open_dir(folder)
+    except OSError as error:
+        return [explain(error)] * len(files)
+    try:
+        open_file = partial(jail.open_file_in, folder_fd)
+        found = [hash_file(file, open_file, _ignore) for file in files]
+    finally:
+        os.close(folder_fd)
     return [one.digest if isinstance(one, Hashed) else (one.code, one.message) for one in found]
 
 

@@ -79,7 +79,7 @@ def _hash_batch(batch: Sequence[ToHash], jail: Jail, ctx: Context) -> Iterator[H
     for file in batch:
         ctx.control.check()
         done = ctx.control.bytes
-        yield hash_file(file, jail, _telling(ctx))
+        yield hash_file(file, jail.open_file, _telling(ctx))
         ctx.control.items += 1
         ctx.control.bytes = done + file.size_bytes
 

@@ -127,6 +127,16 @@ def reason_of(jail: Jail, rel: bytes) -> str:
     return caught.value.reason
 
 
+def read_by_folder(jail: Jail, rel: bytes) -> bytes:
+    folder = jail.open_dir(rel.rpartition(b"/")[0])
+    try:
+        descriptor = jail.open_file_in(folder, rel)
+    finally:
+        os.close(folder)
+    with open(descriptor, "rb") as file:
+        return file.read(64)
+
+
 def open_descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
@@ -149,6 +159,20 @@ def test_every_hostile_path_is_opened_or_refused_as_the_table_says(
             lexical = expect.partition(":")[2]
             by_kind = {"L": lexical, "S": "symlink", "T": "not_regular"}
             assert reason_of(jail, rel) == by_kind[case_id[0]]
+    assert open_descriptors() == before
+
+
+@pytest.mark.parametrize("case_id", sorted(CASES.keys() - NEED_ANOTHER_TEST))
+def test_by_way_of_its_folder_no_other_path_is_opened(root: Path, jail: Jail, case_id: str) -> None:
+    build_hostile_tree(root)
+    rel, expect = CASES[case_id]
+    before = open_descriptors()
+    with must_not_block():
+        if expect == "open":
+            assert read_by_folder(jail, rel) == read(jail, rel)
+        else:
+            with pytest.raises(OSError):  # noqa: PT011 - whichever of the two steps refuses it
+                read_by_folder(jail, rel)
     assert open_descriptors() == before
 
 
