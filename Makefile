@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup run test check fmt proto docs lock bench bench-queue clean tools
+.PHONY: help setup run test check fmt proto docs lock bench bench-queue bench-pages clean tools
 
 python := .venv/bin/python
 # Running needs less than developing; both live in the same .venv.
@@ -73,6 +73,9 @@ bench: $(dev_stamp) ## measure the promises, each against a peer or a limit in t
 
 bench-queue: $(dev_stamp) $(bench_stamp) ## measure the job engine beside other queues; ROUNDS=n, QUICK=1
 	@$(python) -u -m bench.queue
+
+bench-pages: $(dev_stamp) ## measure pages of listings among up to 10 million rows; QUICK=1
+	@$(python) -u -m bench.pages
 
 # uv is one of the development tools, so it is at hand whatever made .venv.
 $(bench_stamp): requirements-bench.txt | $(dev_stamp)
