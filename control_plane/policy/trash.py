@@ -31,8 +31,8 @@ def delete(conn: Connection, slug: str) -> RowMapping:
     library = _locked(conn, slug)
     if library["deleted_at"] is not None:
         return library
+    lock(conn, DUPLICATES)  # before the look at jobs: a hash is planned under it
     _check_no_job(conn, slug)
-    lock(conn, DUPLICATES)
     library = libraries.change(conn, slug, {"deleted_at": database_time(conn)})
     trash.drop_marks(conn, slug)
     summarise_library(conn, slug)
