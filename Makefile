@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup run test check fmt proto docs lock bench bench-queue bench-pages clean tools
+.PHONY: help setup run test check fmt proto docs lock bench bench-queue bench-pages bench-dedup clean tools
 
 python := .venv/bin/python
 # Running needs less than developing; both live in the same .venv.
@@ -73,6 +73,10 @@ bench: $(dev_stamp) ## measure the promises, each against a peer or a limit in t
 
 bench-queue: $(dev_stamp) $(bench_stamp) ## measure the job engine beside other queues; ROUNDS=n, QUICK=1
 	@$(python) -u -m bench.queue
+
+bench-dedup: $(dev_stamp) ## measure the duplicate search beside jdupes, rdfind and b3sum; as root; QUICK=1
+	@for tool in jdupes rdfind b3sum; do command -v $$tool >/dev/null || tools/debian_tools.sh $$tool; done
+	@$(python) -u -m bench.dedup
 
 bench-pages: $(dev_stamp) ## measure pages of listings among up to 10 million rows; QUICK=1
 	@$(python) -u -m bench.pages

@@ -1,6 +1,7 @@
 """`mediaplane library`: the directories under care."""
 
 import os
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from mediaplane.cli.output import Json, Limit
 from mediaplane.cli.session import Session, command
 from mediaplane.cli.sizes import parse_size
 from mediaplane.paths import display
+from mediaplane.protocol.values import HashAlgorithm, HashPolicy
 
 app = typer.Typer(
     name="library", no_args_is_help=True, help="Add, show, change and remove libraries."
@@ -59,6 +61,20 @@ MinSize = Annotated[
         help="Pass over smaller files, such as 500, 4k or 1M.",
     ),
 ]  # fmt: skip
+HashedFiles = Annotated[
+    HashPolicy | None,
+    typer.Option(
+        "--hash-policy", show_default=False,
+        help="Hash only files that may have a duplicate, or all of them.",
+    ),
+]  # fmt: skip
+Algorithm = Annotated[
+    HashAlgorithm | None,
+    typer.Option(
+        "--hash-algorithm", show_default=False,
+        help="What files are hashed with from now on; those hashed with another are hashed again.",
+    ),
+]  # fmt: skip
 
 
 @command(
@@ -83,6 +99,8 @@ def add(
     skip_hidden: SkipHidden = None,
     cross_filesystems: CrossFilesystems = None,
     min_size: MinSize = None,
+    hash_policy: HashedFiles = None,
+    hash_algorithm: Algorithm = None,
     as_json: Json = False,
 ) -> None:
     """Put a directory under care. It is not read before the first scan.
@@ -96,6 +114,8 @@ def add(
         "skips_hidden": skip_hidden,
         "crosses_filesystems": cross_filesystems,
         "min_size_bytes": min_size,
+        "hash_policy": _on_the_wire("HASH_POLICY", hash_policy),
+        "hash_algorithm": _on_the_wire("HASH_ALGORITHM", hash_algorithm),
     }
     root = absolute(path)
     if not session.server_address and not os.path.isdir(root):
@@ -181,6 +201,8 @@ def set_settings(
     skip_hidden: SkipHidden = None,
     cross_filesystems: CrossFilesystems = None,
     min_size: MinSize = None,
+    hash_policy: HashedFiles = None,
+    hash_algorithm: Algorithm = None,
     as_json: Json = False,
 ) -> None:
     """Change what a library is called and what its scans look at, from the next one on.
@@ -194,6 +216,8 @@ def set_settings(
         "skips_hidden": skip_hidden,
         "crosses_filesystems": cross_filesystems,
         "min_size_bytes": min_size,
+        "hash_policy": _on_the_wire("HASH_POLICY", hash_policy),
+        "hash_algorithm": _on_the_wire("HASH_ALGORITHM", hash_algorithm),
     }
     changes = _given(settings)
     if not changes:
@@ -253,6 +277,10 @@ def _show_done(done: str, library: Any, *, as_json: bool) -> None:
         output.json_document({"library": library_document(library)})
     else:
         output.say(f"{done} {last_part(library.name)}")
+
+
+def _on_the_wire(prefix: str, value: StrEnum | None) -> str | None:
+    return None if value is None else f"{prefix}_{value.name}"
 
 
 def _given(settings: dict[str, Any]) -> dict[str, Any]:

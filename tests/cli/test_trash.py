@@ -72,9 +72,18 @@ def test_settings_change_one_by_one_and_back_to_nothing(terminal: Terminal) -> N
     assert changed["min_size_bytes"] == 0
 
 
+def test_what_is_hashed_and_how_is_chosen_per_library(terminal: Terminal) -> None:
+    added = terminal.json("library", "add", "Films", "/films", "--hash-policy", "all")["library"]
+    assert (added["hash_policy"], added["hash_algorithm"]) == ("all", "blake3")
+    options = ("--hash-policy", "candidates", "--hash-algorithm", "sha256")
+    changed = terminal.json("library", "set", "films", *options)["library"]
+    assert (changed["hash_policy"], changed["hash_algorithm"]) == ("candidates", "sha256")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        (["--hash-algorithm", "md5"], "'md5' is not one of"),
         ([], "say what to change"),
         (["--include", "*.jpg", "--include-all"], "not both"),
         (["--min-size", "many"], "is not a size"),
