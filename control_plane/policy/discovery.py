@@ -3,7 +3,7 @@
 from sqlalchemy import Connection
 from sqlalchemy.engine import RowMapping
 
-from control_plane.store import discovery, libraries
+from control_plane.store import discovery, libraries, moves
 from mediaplane.protocol.database import Database, try_lock
 from mediaplane.protocol.values import JobStatus, ScanChange, ScanSessionStatus
 
@@ -32,6 +32,8 @@ def _advance(conn: Connection, session: RowMapping) -> bool:
         return False
     _remember_root(conn, session)
     upto = discovery.next_chunk(conn, session["id"], ScanChange.SEEN, CHUNK)
+    if upto is not None and session["walked_at"] is None:
+        upto = moves.before_replaced(conn, session, upto)
     if upto is not None:
         discovery.absorb_seen(conn, session, upto)
         return True

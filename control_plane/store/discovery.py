@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.engine import RowMapping
 
+from control_plane.store import moves
 from control_plane.store.sql import prepared
 from mediaplane.protocol import gate
 from mediaplane.protocol.database import lock
@@ -55,6 +56,7 @@ def next_chunk(conn: Connection, session_id: int, change: ScanChange, limit: int
 def absorb_seen(conn: Connection, session: RowMapping, upto: int) -> None:
     """Turn a chunk of entries into files, and pictures and videos among them into assets."""
     lock(conn, DUPLICATES)
+    moves.follow_replaced(conn, session, upto)
     bound = _bound(session, upto, ScanChange.SEEN)
     touched = _hashes(conn, bound)
     conn.execute(
@@ -83,6 +85,7 @@ def absorb_seen(conn: Connection, session: RowMapping, upto: int) -> None:
 def absorb_missing(conn: Connection, session: RowMapping, upto: int) -> None:
     """Mark the files of a chunk as missing; they keep their hash in case they come back."""
     lock(conn, DUPLICATES)
+    moves.follow_missing(conn, session, upto)
     bound = _bound(session, upto, ScanChange.MISSING)
     touched = _hashes(conn, bound)
     conn.execute(

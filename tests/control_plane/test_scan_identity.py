@@ -63,10 +63,10 @@ def test_files_that_were_all_renamed_in_place_are_believed(database: Databases) 
     scan = start_scan(database)
     scan.stage("seen", seen(b"x/a", 11), seen(b"x/b", 12))
     scan.stage("missing", {"rel_path": b"a"}, {"rel_path": b"b"})
-    scan.walked(seen_files=2, new_files=2)
+    scan.walked(seen_files=2, new_files=2, missing_files=2)
     scan.absorbed()
     assert scan.verdict == ("succeeded", None)
-    assert files_of(database)[b"a"]["is_missing"]
+    assert files_of(database).keys() == {b"x/a", b"x/b"}
 
 
 def test_the_root_is_remembered_from_the_first_file_on(database: Databases) -> None:
@@ -105,7 +105,7 @@ def test_what_a_lost_scan_stages_too_late_is_cleared_away(database: Databases) -
 def test_a_hard_link_that_comes_back_does_not_become_a_duplicate(database: Databases) -> None:
     known_pair(database, is_missing=True)  # `a` is away, and `b` is …
     scan = start_scan(database)
-    scan.stage("seen", seen(b"b", 11), seen(b"copy", 12))  # … now another name of its inode
+    scan.stage("seen", seen(b"b", 11), seen(b"copy", 13))  # … now another name of its inode
     scan.walked(seen_files=2)
     scan.absorbed()
     worker.finish(database.data, scan.job, "complete")
