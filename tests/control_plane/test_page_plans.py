@@ -171,6 +171,18 @@ def test_the_files_of_a_group_are_found_by_the_index_of_hashes(full: ControlPlan
         assert_begins_in(found, "ix_library_files_dedup_group")
 
 
+def test_a_comparison_of_the_summary_reads_each_span_of_hashes_by_index(
+    full: ControlPlane,
+) -> None:
+    request = duplicates_pb.VerifyDuplicateGroupsRequest()
+    call = partial(full.duplicates.VerifyDuplicateGroups, request)
+    found = plan(full.database.control, "library_files", call)
+    assert "ix_library_files_dedup_group" in found
+    for table in ("library_files", "duplicate_groups"):
+        assert f"Seq Scan on {table}" not in found
+        assert f"SCAN {table}" not in found
+
+
 def test_a_later_page_of_jobs_begins_at_its_place_in_the_index(full: ControlPlane) -> None:
     first = full.jobs.ListJobs(jobs_pb.ListJobsRequest(page_size=1000))
     request = jobs_pb.ListJobsRequest(page_token=first.next_page_token)
