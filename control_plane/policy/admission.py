@@ -96,7 +96,8 @@ def retry(conn: Connection, job_id: int) -> RowMapping:
         case JobStatus.FAILED | JobStatus.CANCELLED | JobStatus.SKIPPED:
             kind = JobKind(job["kind"])
             _check_kind(kind)
-            _usable_library(conn, job["library_id"])
+            # Of a scan whose library has been purged only the task remembers it.
+            _usable_library(conn, job["library_id"] or job["payload"].get("library"))
             return _add(conn, kind=kind, library_id=job["library_id"], payload=job["payload"],
                         priority=job["priority"], max_attempts=job["max_attempts"],
                         total_items=job["total_items"], total_bytes=job["total_bytes"],

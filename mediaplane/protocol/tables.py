@@ -136,6 +136,7 @@ jobs = new_table(
         where="status = 'running' AND total_items IS NOT NULL",
     ),
     partial_index("ix_jobs_retryable", "retry_after", "id", where="status = 'retryable'"),
+    partial_index("ix_jobs_library", "library_id", "id", where="library_id IS NOT NULL"),
     partial_index("ix_jobs_retry_of", "retry_of", where="retry_of IS NOT NULL"),
     partial_index(
         "uq_jobs_request", "tenant_id", "request_id", where="request_id IS NOT NULL", unique=True

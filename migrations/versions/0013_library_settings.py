@@ -1,4 +1,4 @@
-"""What a scan of a library looks at, and duplicate groups in the order of what they free."""
+"""What a scan looks at, duplicate groups by what they free, and the jobs of a library."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -28,9 +28,18 @@ def upgrade() -> None:
         "duplicate_groups",
         ["reclaimable_bytes", "hash_algorithm", "content_hash"],
     )
+    of_library = sa.text("library_id IS NOT NULL")
+    op.create_index(
+        "ix_jobs_library",
+        "jobs",
+        ["library_id", "id"],
+        sqlite_where=of_library,
+        postgresql_where=of_library,
+    )
 
 
 def downgrade() -> None:
+    op.drop_index("ix_jobs_library", "jobs")
     op.drop_index("ix_duplicate_groups_reclaimable", "duplicate_groups")
     for name, _kind, _default in reversed(COLUMNS):
         op.drop_column("libraries", name)

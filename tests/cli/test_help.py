@@ -33,8 +33,10 @@ def _help(words: tuple[str, ...]) -> str:
 def test_the_commands_are_the_documented_ones() -> None:
     assert {" ".join(words) for words in COMMANDS} == {
         "up", "scan", "hash", "control-plane", "data-plane",
-        "library add", "library list", "library show",
-        "file list", "asset list", "duplicates list", "duplicates files",
+        "library add", "library list", "library show", "library set", "library pause",
+        "library resume", "library remove", "library restore", "trash list", "trash empty",
+        "file list", "asset list", "duplicates list", "duplicates files", "duplicates export",
+        "duplicates verify",
         "job list", "job show", "job watch", "job events", "job cancel", "job retry", "job probe",
         "worker list", "worker pause", "worker resume", "worker shutdown", "worker dump",
         "db upgrade", "db status", "db grant",

@@ -16,6 +16,7 @@ from mediaplane.protocol.database import Database
 from mediaplane.protocol.tables import jobs, libraries, metadata
 from mediaplane.protocol.values import Plane
 from mediaplane.v1 import library_service_pb2 as pb
+from mediaplane.v1.job_service_pb2 import RetryJobRequest
 from tests.support.control import SCAN, ControlPlane, at_once, refusal
 from tests.support.databases import Databases
 from tests.support.files import add_files, add_library, content, summarise_all
@@ -135,6 +136,17 @@ def test_the_jobs_of_a_purged_library_keep_their_history(control: ControlPlane) 
     assert sum(control.client.purge_library("photos")) == 1
     assert list(control.client.events(job.name)) == events
     assert control.client.job(job.name).library == ""
+
+
+def test_a_scan_of_a_purged_library_cannot_be_retried(control: ControlPlane) -> None:
+    control.library("photos")
+    job = control.create(SCAN, "libraries/photos")
+    control.client.cancel_job(job.name)
+    control.client.remove_library("photos")
+    for _ in control.client.purge_library("photos"):
+        pass
+    error = refusal(control.jobs.RetryJob, RetryJobRequest(name=job.name))
+    assert (error.code, "no library 'photos'" in error.text) == (StatusCode.NOT_FOUND, True)
 
 
 def test_the_last_scan_of_a_purged_library_is_forgotten_when_it_is_old(
