@@ -90,16 +90,20 @@ def _names_of_replaced(conn: Connection, bound: dict[str, Any]) -> list[_Name]:
     found = conn.execute(prepared(conn, f"SELECT f.rel_path, {columns}{_REPLACED}"), bound).all()
     if not found:
         return []
+    # Matched here: entries have no index of inodes, and a database may choose to join them badly.
+    old_names: dict[tuple[Any, ...], list[bytes]] = {}
+    for old, *key in found:
+        old_names.setdefault(tuple(key), []).append(bytes(old))
     query = prepared(
         conn,
-        f"SELECT s.rel_path, {', '.join(f's.{column}' for column in _KEY)} FROM scan_entries s"
-        " WHERE s.session_id = :session AND s.change = :change"
-        f" AND s.inode IN (SELECT f.inode{_REPLACED})",
+        f"SELECT rel_path, {', '.join(_KEY)} FROM scan_entries"
+        " WHERE session_id = :session AND change = :change",
     )
-    staged: dict[tuple[Any, ...], list[bytes]] = {}
-    for name, *key in conn.execute(query, bound):
-        staged.setdefault(tuple(key), []).append(bytes(name))
-    names = [(bytes(old), new, True) for old, *key in found for new in staged.get(tuple(key), ())]
+    names = [
+        (old, bytes(new), True)
+        for new, *key in conn.execute(query, bound)
+        for old in old_names.get(tuple(key), ())
+    ]
     return names + _names_in_library(conn, _REPLACED, bound)
 
 
