@@ -116,7 +116,8 @@ def _names_in_library(conn: Connection, vacated: str, bound: dict[str, Any]) -> 
         " AND n.mtime_ns = v.mtime_ns AND n.library_id = v.library_id AND n.id <> v.id"
         " AND coalesce(n.media_type, '') = coalesce(v.media_type, '')",
     )
-    return [(bytes(old), bytes(new), bool(new_)) for old, new, new_ in conn.execute(query, bound)]
+    found = conn.execute(query, bound)
+    return [(bytes(old), bytes(new), bool(is_new)) for old, new, is_new in found]
 
 
 def _sole(names: Iterable[_Name]) -> list[tuple[bytes, bytes]]:
