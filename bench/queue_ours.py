@@ -58,8 +58,9 @@ class MediaplaneClient:
     def enqueue(self, count: int, batch: int) -> None:
         row = {"kind": JobKind.PROBE, "payload": kinds.encode(kinds.ProbePayload())}
         for _ in range(0, count, batch):
-            # As the control plane does for a batch of which no job can be refused.
-            with self._database.write(is_one_statement=True) as conn:
+            # In a transaction, so that the commit is the last thing before the return: the workers
+            # hear of it before, and the clock of a drain must not start late.
+            with self._database.write() as conn:
                 jobs.add_many(conn, [row] * batch)
 
     def enqueue_one(self) -> None:
