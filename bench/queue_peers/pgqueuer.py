@@ -29,9 +29,13 @@ class PgQueuerClient:
 
     def enqueue(self, count: int, batch: int) -> None:
         for _ in range(0, count, batch):
-            self._runner.run(
-                self._queries.enqueue([ENTRYPOINT] * batch, [None] * batch, [0] * batch)
-            )
+            self._runner.run(self._enqueue(batch))
+
+    async def _enqueue(self, batch: int) -> None:
+        # In a transaction, as ours: the clock of a drain starts right after its commit, and not
+        # after the answer to the statement, which comes later than the news of it.
+        async with self._connection.transaction():
+            await self._queries.enqueue([ENTRYPOINT] * batch, [None] * batch, [0] * batch)
 
     def enqueue_one(self) -> None:
         self._runner.run(self._queries.enqueue(ENTRYPOINT, None))
