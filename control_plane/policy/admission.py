@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from sqlalchemy.engine import RowMapping
 
 from control_plane.policy import hashing
+from control_plane.policy import libraries as rules
 from control_plane.store import jobs, libraries
 from mediaplane.errors import ActiveJobExists, FailedPrecondition, InvalidArgument, NotFound
 from mediaplane.protocol import gate, kinds
@@ -235,10 +236,7 @@ def _check_kind(kind: JobKind) -> None:
 def _usable_library(conn: Connection, slug: str | None) -> None:
     if slug is None:
         return
-    library = libraries.get(conn, slug)
-    if library is None or library["deleted_at"] is not None:
-        raise NotFound(f"There is no library {slug!r}; `mediaplane library list` shows them.")
-    if not library["is_active"]:
+    if not rules.get(conn, slug)["is_active"]:
         raise FailedPrecondition(f"Library {slug!r} is paused; make it active first.")
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 from sqlalchemy.engine import RowMapping
 
 from control_plane.store.sql import prepared
-from mediaplane.protocol.duplicates import GROUPABLE
+from mediaplane.protocol.duplicates import COUNTED, GROUPABLE
 
 # With a filter a call looks at this many groups with each query, and at so many in all.
 LOOK_GROUPS = 1000
@@ -114,12 +114,6 @@ def _is_wanted(wanted: Filter) -> str:
 _SPAN = "(hash_algorithm, content_hash) > (:after_algorithm, :after_hash)"
 _UNTIL = " AND (hash_algorithm, content_hash) <= (:until_algorithm, :until_hash)"
 
-_COUNTED = (
-    "SELECT hash_algorithm, content_hash, count(*), min(size_bytes), sum(size_bytes),"
-    " sum(size_bytes) - min(size_bytes)"
-    f" FROM library_files WHERE {GROUPABLE} AND {{span}}"
-    " GROUP BY hash_algorithm, content_hash HAVING count(*) > 1"
-)
 _HELD = (
     "SELECT hash_algorithm, content_hash, file_count, size_bytes, total_size_bytes,"
     " reclaimable_bytes FROM duplicate_groups WHERE {span}"
@@ -148,14 +142,14 @@ def span(conn: Connection, after: Key, files: int) -> Span:
 def count(conn: Connection, within: Span) -> int:
     """Count the groups of a span by the files themselves."""
     words, bound = _bounds(within)
-    query = prepared(conn, f"SELECT count(*) FROM ({_COUNTED.format(span=words)}) counted")
+    query = prepared(conn, f"SELECT count(*) FROM ({COUNTED.format(these=words)}) counted")
     return int(conn.execute(query, bound).scalar_one())
 
 
 def wrong(conn: Connection, within: Span) -> list[Key]:
     """Return the hashes whose row of the summary is lacking, superfluous or has wrong figures."""
     words, bound = _bounds(within)
-    counted, held = _COUNTED.format(span=words), _HELD.format(span=words)
+    counted, held = COUNTED.format(these=words), _HELD.format(span=words)
     # One statement, so that files and summary are those of the same moment.
     query = prepared(
         conn,

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from sqlalchemy.engine import RowMapping
 
 from control_plane.store.sql import prepared
-from mediaplane.protocol.database import execute_many
+from mediaplane.protocol.database import update_many
 from mediaplane.protocol.values import ScanChange
 
 # Known files `f` whose names the entries `e` of a chunk give to other files, or to none.
@@ -149,9 +149,11 @@ def _rename(
     stamp = ", updated_at = {now}" if is_stamped else ""
     for table in ("library_files", "assets"):
         # By way of names that no file has: each may be taken by a row that is still to move.
-        execute_many(
+        update_many(
             conn,
-            f"UPDATE {table} SET rel_path = ? WHERE library_id = ? AND rel_path = ?",
+            f"UPDATE {table} SET rel_path = {{name}}{{source}}"
+            f" WHERE {table}.library_id = {{library}} AND {table}.rel_path = {{old_name}}",
+            {"name": "BYTEA", "library": "TEXT", "old_name": "BYTEA"},
             [(b"\0" + new, library_id, old) for old, new in places.items()],
         )
         conn.execute(

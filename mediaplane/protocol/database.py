@@ -130,13 +130,6 @@ def channel(topic: Topic) -> str:
     return f"mediaplane_{topic}"
 
 
-def execute_many(conn: Connection, sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Run one statement with `?` marks for many rows, past SQLAlchemy's cost for each of them."""
-    if rows:
-        marked = sql.replace("?", "%s") if conn.dialect.name == "postgresql" else sql
-        conn.exec_driver_sql(marked, list(rows))
-
-
 def update_many(
     conn: Connection, sql: str, types: Mapping[str, str], rows: Sequence[tuple[Any, ...]]
 ) -> None:

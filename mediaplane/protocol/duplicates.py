@@ -29,13 +29,16 @@ _OF_LIBRARY = (
 )
 
 _FORGET = "DELETE FROM duplicate_groups WHERE {these}"
+# The groups by the files themselves, with the figures of the summary.
+COUNTED = (
+    "SELECT hash_algorithm, content_hash, count(*), min(size_bytes), sum(size_bytes),"
+    f" sum(size_bytes) - min(size_bytes) FROM library_files WHERE {GROUPABLE} AND {{these}}"
+    " GROUP BY hash_algorithm, content_hash HAVING count(*) > 1"
+)
 _COUNT = (
     "INSERT INTO duplicate_groups (hash_algorithm, content_hash, file_count, size_bytes,"
-    " total_size_bytes, reclaimable_bytes, updated_at) "
-    "SELECT hash_algorithm, content_hash, count(*), min(size_bytes), sum(size_bytes),"
-    " sum(size_bytes) - min(size_bytes), {now} "
-    f"FROM library_files WHERE {GROUPABLE} AND {{these}} "
-    "GROUP BY hash_algorithm, content_hash HAVING count(*) > 1"
+    f" total_size_bytes, reclaimable_bytes, updated_at) SELECT counted.*, {{now}} FROM ({COUNTED})"
+    " AS counted"
 )
 
 

@@ -8,7 +8,7 @@ from sqlalchemy.engine import RowMapping
 
 from mediaplane.protocol import history, statements, tables
 from mediaplane.protocol.clock import NOW_SQL
-from mediaplane.protocol.database import Topic, changed, execute_many, plane_of
+from mediaplane.protocol.database import Topic, changed, plane_of
 from mediaplane.protocol.lifecycle import Lease, Machine, Step, WritePath
 from mediaplane.protocol.machines import JOB_ITEMS, JOBS
 from mediaplane.protocol.values import EventType, Plane, WorkerState
@@ -188,7 +188,8 @@ def add_many(
     names = ", ".join(columns)
     if conn.dialect.name == "sqlite":
         marks = ", ".join("?" * len(columns))
-        execute_many(conn, f"INSERT INTO {path.table} ({names}) VALUES ({marks})", rows)
+        sql = f"INSERT INTO {path.table} ({names}) VALUES ({marks})"
+        conn.exec_driver_sql(sql, list(rows))
         return
     cursor = conn.connection.cursor()
     with cursor.copy(f"COPY {path.table} ({names}) FROM STDIN") as copy:
