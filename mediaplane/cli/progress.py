@@ -17,6 +17,8 @@ _ACTIVITIES = {
     "delete": "Deleting",
     "thumbnail": "Making thumbnails",
     "probe": "Probing",
+    "verify": "Verifying",
+    "sweep": "Sweeping the cache",
 }
 
 

@@ -253,6 +253,8 @@ library_files = new_table(
     Column("needs_hash", Boolean, nullable=False, server_default=false()),
     Column("hash_algorithm", String(32)),
     Column("content_hash", LargeBinary),
+    # Of the beginning alone: files of one size that differ here need not be read to their end.
+    Column("prefix_hash", LargeBinary),
     *error_columns(),
     time_column("created_at"),
     time_column("updated_at"),
@@ -275,6 +277,12 @@ library_files = new_table(
         "inode",
         "id",
         where="NOT is_missing",
+    ),
+    partial_index(
+        "ix_library_files_prefix",
+        "size_bytes",
+        "prefix_hash",
+        where="prefix_hash IS NOT NULL AND NOT is_missing",
     ),
     partial_index("ix_library_files_needs_hash", "id", where="needs_hash"),
     partial_index(

@@ -18,6 +18,8 @@ class JobKind(StrEnum):
     DELETE = "delete"
     THUMBNAIL = "thumbnail"
     PROBE = "probe"
+    VERIFY = "verify"
+    SWEEP = "sweep"
 
 
 class JobStatus(StrEnum):

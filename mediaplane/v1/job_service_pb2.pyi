@@ -20,12 +20,16 @@ class JobKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     JOB_KIND_DELETE: _ClassVar[JobKind]
     JOB_KIND_THUMBNAIL: _ClassVar[JobKind]
     JOB_KIND_PROBE: _ClassVar[JobKind]
+    JOB_KIND_VERIFY: _ClassVar[JobKind]
+    JOB_KIND_SWEEP: _ClassVar[JobKind]
 JOB_KIND_UNSPECIFIED: JobKind
 JOB_KIND_SCAN: JobKind
 JOB_KIND_HASH: JobKind
 JOB_KIND_DELETE: JobKind
 JOB_KIND_THUMBNAIL: JobKind
 JOB_KIND_PROBE: JobKind
+JOB_KIND_VERIFY: JobKind
+JOB_KIND_SWEEP: JobKind
 
 class Probe(_message.Message):
     __slots__ = ("duration", "items", "scratch_bytes")

@@ -27,6 +27,7 @@ REVISIONS = [
     "0011_duplicate_group_query_indexes",
     "0012_lease_engine",
     "0013_library_settings",
+    "0014_verify_and_sweep",
 ]
 
 

@@ -15,7 +15,7 @@ from tests.support.rows import Rows
 # Written out again on purpose: a value that changes by accident must not pass.
 SETS = {
     "Plane": {"control", "data"},
-    "JobKind": {"scan", "hash", "delete", "thumbnail", "probe"},
+    "JobKind": {"scan", "hash", "delete", "thumbnail", "probe", "verify", "sweep"},
     "JobStatus": {
         "pending", "running", "completed", "failed", "cancelled", "retryable", "skipped",
     },
