@@ -5,7 +5,6 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from sqlalchemy import Connection, String, bindparam, select, text, update
-from sqlalchemy.engine import RowMapping
 
 from data_plane.executor import (
     Fail,
@@ -25,6 +24,7 @@ from mediaplane.protocol import gate, kinds
 from mediaplane.protocol import write_paths as paths
 from mediaplane.protocol.clock import NOW_SQL, now_ms
 from mediaplane.protocol.database import Database, lock, update_many
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.duplicates import DUPLICATES, summarise
 from mediaplane.protocol.tables import libraries, scan_sessions
 from mediaplane.protocol.values import HashAlgorithm, JobKind, ScanChange, ScanSessionStatus
@@ -48,7 +48,7 @@ _MARKED = (
 )
 
 
-def scan_task(database: Database, job: RowMapping) -> ScanTask:
+def scan_task(database: Database, job: Row) -> ScanTask:
     """Open a scan session for a claimed job."""
     payload = kinds.decode(JobKind.SCAN, job["payload"])
     with database.read() as conn:
@@ -148,7 +148,7 @@ class Report:
         return bool(row.status == ScanSessionStatus.SUCCEEDED)
 
 
-def hash_task(database: Database, item: RowMapping) -> HashTask:
+def hash_task(database: Database, item: Row) -> HashTask:
     """Read the files of a shard that still need their hash."""
     shard = kinds.decode_item(JobKind.HASH, item["payload"])
     with database.read() as conn:
@@ -167,7 +167,7 @@ def hash_task(database: Database, item: RowMapping) -> HashTask:
     )
 
 
-def probe_task(_database: Database, row: RowMapping) -> ProbeTask:
+def probe_task(_database: Database, row: Row) -> ProbeTask:
     """Read what a probe, or an item of one, is to do."""
     payload = kinds.decode(JobKind.PROBE, row["payload"])
     return ProbeTask(payload.seconds, payload.scratch_bytes, row["total_items"] or 0)

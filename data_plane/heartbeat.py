@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import text
-from sqlalchemy.engine import RowMapping
 
 from data_plane.leases import Held, Leases
 from data_plane.settings import DataSettings
@@ -18,6 +17,7 @@ from mediaplane.protocol import gate
 from mediaplane.protocol import write_paths as paths
 from mediaplane.protocol.bell import Bell
 from mediaplane.protocol.database import Database, Topic
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.lifecycle import Machine
 from mediaplane.protocol.machines import JOB_ITEMS, JOBS
 from mediaplane.protocol.statements import among, id_list
@@ -157,7 +157,7 @@ class Heartbeat:
     ) -> None:
         leases = {row_id: one.lessee.epoch for row_id, one in held.items()}
         with self._database.write(*paths.paths_of(machine, "heartbeat")) as conn:
-            kept: dict[int, RowMapping] = gate.heartbeat(
+            kept: dict[int, Row] = gate.heartbeat(
                 conn, machine, self._leases.worker_id, leases, self._settings.lease_seconds, figures
             )
         for row_id, one in held.items():

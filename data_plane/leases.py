@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import time
 
-from sqlalchemy.engine import RowMapping
-
 from data_plane.executor import Control
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.gate import Lessee
 from mediaplane.protocol.lifecycle import Machine
 from mediaplane.protocol.machines import JOBS
@@ -21,7 +20,7 @@ class Held:
 
     machine: Machine
     kind: JobKind
-    row: RowMapping
+    row: Row
     lessee: Lessee
     control: Control
     # What the database was told last, so that nothing is written twice.
@@ -58,7 +57,7 @@ class Leases:
 
     @contextmanager
     def hold(
-        self, machine: Machine, kind: JobKind | None, rows: Sequence[RowMapping]
+        self, machine: Machine, kind: JobKind | None, rows: Sequence[Row]
     ) -> Iterator[list[Held]]:
         """Keep claimed rows alive for as long as they are worked on; items need their kind said."""
         held = [

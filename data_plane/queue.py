@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import text
-from sqlalchemy.engine import RowMapping
 
 from data_plane.executor import Executor
 from data_plane.leases import Held, Leases
@@ -18,6 +17,7 @@ from data_plane.settings import DataSettings
 from mediaplane.protocol import gate
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Database
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.kinds import KINDS
 from mediaplane.protocol.lifecycle import Machine
 from mediaplane.protocol.machines import JOB_ITEMS, JOBS
@@ -114,13 +114,13 @@ class Queue:
         where = "kind = :kind AND priority >= :least"
         return Choice(JOBS, kind, where, bound | {"kind": kind}, self._batch(kind))
 
-    def claim(self, choice: Choice) -> list[RowMapping]:
+    def claim(self, choice: Choice) -> list[Row]:
         """Become the owner of what was chosen; nothing when others were faster."""
         paths = paths_of(choice.machine, "claim")
         with self._database.write(*paths, is_one_statement=True) as conn:
             return self._claim(conn, choice)
 
-    def finish(self, outcomes: Sequence[Outcome], choice: Choice | None) -> list[RowMapping]:
+    def finish(self, outcomes: Sequence[Outcome], choice: Choice | None) -> list[Row]:
         """Write outcomes and claim what comes next, in one transaction: one wait for the disk."""
         steps = {(one.held.machine, one.step) for one in outcomes}
         paths = [path for machine, step in steps for path in paths_of(machine, step)]
@@ -177,7 +177,7 @@ class Queue:
         pace = max(self._pace.get(kind, _BATCH_SECONDS), 1e-6)
         return max(1, min(KINDS[kind].batch, int(_BATCH_SECONDS / pace)))
 
-    def _claim(self, conn: Any, choice: Choice) -> list[RowMapping]:
+    def _claim(self, conn: Any, choice: Choice) -> list[Row]:
         rows = gate.claim(conn, choice.machine, "claim", self._leases.worker_id,
                           self._lease_seconds, choice.limit, choice.where,
                           choice.parameters)  # fmt: skip

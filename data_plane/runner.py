@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import text
-from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import InterfaceError, OperationalError
 
 from data_plane.executor import (
@@ -33,11 +32,12 @@ from data_plane.registry import EXECUTORS
 from data_plane.settings import DataSettings
 from mediaplane.protocol.bell import Bell
 from mediaplane.protocol.database import Database, Topic, explain
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.machines import JOB_ITEMS, JOBS
 
 log = logging.getLogger(__name__)
 
-Row = TypeVar("Row")
+Waiting = TypeVar("Waiting")
 
 # Tiny jobs that are held back this long by one that is not tiny go back to the queue.
 _HELD_BACK_SECONDS = 0.5
@@ -136,7 +136,7 @@ class Runner:
                 log.exception("The database could not be used")
                 stopping.wait(1.0)
 
-    def _await_work(self, lane: Lane) -> tuple[Choice | None, list[RowMapping]]:
+    def _await_work(self, lane: Lane) -> tuple[Choice | None, list[Row]]:
         # Whoever had this place before begins its work now: that goes first.
         is_rung = lane.ear.wait(_HANDOVER_SECONDS)
         while not self._leases.stopping.is_set():
@@ -160,7 +160,7 @@ class Runner:
     def _work_off(
         self,
         choice: Choice | None,
-        rows: list[RowMapping],
+        rows: list[Row],
         look: Callable[[], Choice | None],
     ) -> None:
         """Do what was claimed; claim what comes next together with each finish."""
@@ -268,7 +268,7 @@ class Runner:
                 f" {held.job_id} --items` says why. Starting the job again does what is left.",
             )
 
-    def _finish(self, outcomes: Sequence[Outcome], choice: Choice | None) -> list[RowMapping]:
+    def _finish(self, outcomes: Sequence[Outcome], choice: Choice | None) -> list[Row]:
         """Write outcomes, and return what was claimed in the same transaction."""
         for one in outcomes:
             one.held.is_ended = True
@@ -282,7 +282,7 @@ class Runner:
             self.ended[one.step] = self.ended.get(one.step, 0) + 1
         return rows
 
-    def _finish_apart(self, outcomes: Sequence[Outcome], error: Exception) -> list[RowMapping]:
+    def _finish_apart(self, outcomes: Sequence[Outcome], error: Exception) -> list[Row]:
         """Find the outcome that cannot be written, and put back its work alone."""
         if len(outcomes) == 1:
             instead = self._early_end(outcomes[0].held, error)
@@ -291,7 +291,7 @@ class Runner:
             self._finish([one], None)
         return []
 
-    def _write(self, outcomes: Sequence[Outcome], choice: Choice | None) -> list[RowMapping]:
+    def _write(self, outcomes: Sequence[Outcome], choice: Choice | None) -> list[Row]:
         """A database that is away for a moment must not undo what was done."""
         for attempt in range(_WRITE_ATTEMPTS - 1):
             try:
@@ -303,12 +303,12 @@ class Runner:
         return self._queue.finish(outcomes, None)
 
 
-def _drain(rows: deque[Row]) -> list[Row]:
-    """Take all rows; another thread may take some of them at the same time."""
+def _drain(waiting: deque[Waiting]) -> list[Waiting]:
+    """Take all that waits; another thread may take some of it at the same time."""
     taken = []
     with suppress(IndexError):
         while True:
-            taken.append(rows.popleft())
+            taken.append(waiting.popleft())
     return taken
 
 

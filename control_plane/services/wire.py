@@ -6,12 +6,12 @@ from typing import Any
 
 from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
-from sqlalchemy.engine import RowMapping
 
 from control_plane.services.names import group_key
 from mediaplane.errors import InvalidArgument
 from mediaplane.paths import display
 from mediaplane.protocol import kinds
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.values import JobKind, JobStatus
 from mediaplane.v1 import asset_service_pb2 as asset_pb
@@ -56,7 +56,7 @@ def struct(document: Any) -> Struct:
     return message
 
 
-def job(row: RowMapping) -> job_pb.Job:
+def job(row: Row) -> job_pb.Job:
     """Return a job."""
     return job_pb.Job(
         name=f"jobs/{row['id']}",
@@ -90,14 +90,14 @@ def job(row: RowMapping) -> job_pb.Job:
     )
 
 
-def _probe(row: RowMapping) -> job_pb.Probe:
+def _probe(row: Row) -> job_pb.Probe:
     task = kinds.decode(JobKind.PROBE, row["payload"])
     probe = job_pb.Probe(items=row["total_items"] or 0, scratch_bytes=task.scratch_bytes)
     probe.duration.FromNanoseconds(round(task.seconds * 1e9))
     return probe
 
 
-def job_item(row: RowMapping) -> job_pb.JobItem:
+def job_item(row: Row) -> job_pb.JobItem:
     """Return an item of a job."""
     return job_pb.JobItem(
         name=f"jobs/{row['job_id']}/items/{row['id']}",
@@ -111,7 +111,7 @@ def job_item(row: RowMapping) -> job_pb.JobItem:
     )
 
 
-def event(row: RowMapping) -> job_pb.Event:
+def event(row: Row) -> job_pb.Event:
     """Return an event of a job's history."""
     return job_pb.Event(
         name=f"jobs/{row['job_id']}/events/{row['id']}",
@@ -122,7 +122,7 @@ def event(row: RowMapping) -> job_pb.Event:
     )
 
 
-def library(row: RowMapping, last_scan: RowMapping | None) -> library_pb.Library:
+def library(row: Row, last_scan: Row | None) -> library_pb.Library:
     """Return a library."""
     return library_pb.Library(
         name=f"libraries/{row['slug']}",
@@ -146,7 +146,7 @@ def library(row: RowMapping, last_scan: RowMapping | None) -> library_pb.Library
     )
 
 
-def scan_session(row: RowMapping) -> library_pb.ScanSession:
+def scan_session(row: Row) -> library_pb.ScanSession:
     """Return a scan."""
     return library_pb.ScanSession(
         id=row["id"],
@@ -164,7 +164,7 @@ def scan_session(row: RowMapping) -> library_pb.ScanSession:
     )
 
 
-def scan_error(row: RowMapping) -> library_pb.ScanError:
+def scan_error(row: Row) -> library_pb.ScanError:
     """Return a name that a scan could not look at."""
     return library_pb.ScanError(
         rel_path=row["rel_path"],
@@ -174,7 +174,7 @@ def scan_error(row: RowMapping) -> library_pb.ScanError:
     )
 
 
-def file(row: RowMapping) -> library_pb.File:
+def file(row: Row) -> library_pb.File:
     """Return a file."""
     hashed = row["content_hash"] is not None
     return library_pb.File(
@@ -197,7 +197,7 @@ def file(row: RowMapping) -> library_pb.File:
     )
 
 
-def asset(row: RowMapping) -> asset_pb.Asset:
+def asset(row: Row) -> asset_pb.Asset:
     """Return an asset."""
     return asset_pb.Asset(
         name=f"libraries/{row['library_id']}/assets/{row['id']}",
@@ -215,7 +215,7 @@ def asset(row: RowMapping) -> asset_pb.Asset:
     )
 
 
-def duplicate_group(row: RowMapping) -> duplicate_pb.DuplicateGroup:
+def duplicate_group(row: Row) -> duplicate_pb.DuplicateGroup:
     """Return a duplicate group."""
     key = group_key(row["hash_algorithm"], row["content_hash"])
     return duplicate_pb.DuplicateGroup(
@@ -230,7 +230,7 @@ def duplicate_group(row: RowMapping) -> duplicate_pb.DuplicateGroup:
     )
 
 
-def worker(row: RowMapping) -> worker_pb.Worker:
+def worker(row: Row) -> worker_pb.Worker:
     """Return a worker."""
     return worker_pb.Worker(
         name=f"workers/{row['worker_id']}",

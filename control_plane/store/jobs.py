@@ -16,6 +16,7 @@ from control_plane.store.sql import prepared
 from mediaplane.protocol import gate, history
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed, channel
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.statements import records, run, shaped, sql_type
 from mediaplane.protocol.tables import job_items, jobs
@@ -35,7 +36,7 @@ def add(conn: Connection, **columns: Any) -> RowMapping | None:
 
 def add_many(
     conn: Connection, rows: Sequence[Mapping[str, Any]], *, shown: Sequence[str] = ("id",)
-) -> list[RowMapping] | None:
+) -> list[Row] | None:
     """Add and announce jobs with the same columns; return them as asked, in their order.
 
     None when a unique index refuses one of them.
@@ -52,8 +53,7 @@ def add_many(
     is_safe = not any(row.get("request_id") for row in rows)
     try:
         with nullcontext() if is_safe else conn.begin_nested():
-            result = run(conn, statement, bound)
-            added = sorted(result.mappings().all(), key=itemgetter("id"))
+            added = sorted(run(conn, statement, bound), key=itemgetter("id"))
     except IntegrityError:
         return None
     if dialect == "postgresql":

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, bindparam, insert, text
-from sqlalchemy.engine import RowMapping
+from sqlalchemy import Connection, bindparam, insert, text
 
 from mediaplane.protocol import history, statements, tables
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed, plane_of
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.lifecycle import Lease, Machine, Step, WritePath
 from mediaplane.protocol.machines import JOB_ITEMS, JOBS
 from mediaplane.protocol.values import EventType, Plane, WorkerState
@@ -62,7 +62,7 @@ def take_all(
     where: str,
     parameters: Mapping[str, Any] | None = None,
     **values: Any,
-) -> list[RowMapping]:
+) -> list[Row]:
     """Take a step of every row it is legal for and `where` admits; return those rows."""
     step = _admit(conn, machine, step_name, values)
     if step.lease not in (Lease.ABSENT, Lease.REAP):
@@ -74,7 +74,7 @@ def take_all(
         bound["locked_jobs"] = statements.id_list(jobs, dialect)
     statement = statements.update(machine, step, tuple(sorted(values)), dialect, where)
     bound |= {f"new_{column}": value for column, value in values.items()}
-    rows = [row._mapping for row in conn.execute(statement, bound).all()]
+    rows: list[Row] = list(conn.execute(statement, bound).mappings())
     _follow_up(conn, machine, step, rows)
     return rows
 
@@ -91,7 +91,7 @@ def finish(
     """
     if machine.step(step_name).lease is not Lease.DROP:
         raise GateRefused(f"{machine.name}.{step_name} does not end a lease")
-    return {row.id for row in _take_held(conn, machine, step_name, ended, 0)}
+    return {row["id"] for row in _take_held(conn, machine, step_name, ended, 0)}
 
 
 def lock_rows(conn: Connection, machine: Machine, row_ids: Iterable[int]) -> None:
@@ -108,7 +108,7 @@ def heartbeat(
     leases: Mapping[int, int],
     seconds: float,
     figures: Mapping[int, Mapping[str, Any]] | None = None,
-) -> dict[int, RowMapping]:
+) -> dict[int, Row]:
     """Extend all leases of a worker (row id → epoch) in one statement; return those it holds.
 
     `figures` are new values of columns that tell how far a row is.
@@ -118,7 +118,7 @@ def heartbeat(
         (Lessee(row_id, worker_id, epoch), known.get(row_id, {}))
         for row_id, epoch in leases.items()
     ]
-    rows = {row.id: row._mapping for row in _take_held(conn, machine, "heartbeat", beats, seconds)}
+    rows = {row["id"]: row for row in _take_held(conn, machine, "heartbeat", beats, seconds)}
     if machine is JOBS:
         spoken = history.speak_of_progress(conn, rows.keys() & known.keys()) if known else []
     elif machine is JOB_ITEMS and known:
@@ -144,7 +144,7 @@ def claim(
     limit: int,
     where: str = "true",
     parameters: Mapping[str, Any] | None = None,
-) -> list[RowMapping]:
+) -> list[Row]:
     """Make a worker the owner of up to `limit` rows, and return them, best first."""
     step = _admit(conn, machine, step_name, {})
     if step.lease is not Lease.TAKE:
@@ -158,8 +158,7 @@ def claim(
     bound = {"worker": worker_id, "lease_ms": int(lease_seconds * 1000), "limit": limit}
     if told:
         bound["claimant"] = history.claimant(worker_id)
-    found = statements.run(conn, statement, bound | dict(parameters or {})).all()
-    rows = [row._mapping for row in found]
+    rows = statements.run(conn, statement, bound | dict(parameters or {}))
     for column, is_descending in reversed(machine.ranking):
         rows.sort(key=lambda row: row[column], reverse=is_descending)
     if is_told_at_once and rows:
@@ -224,7 +223,7 @@ def _take_held(
     step_name: str,
     held: Sequence[tuple[Lessee, Mapping[str, Any]]],
     lease_seconds: float,
-) -> Sequence[Row[Any]]:
+) -> list[Row]:
     """Take a step of the owner on many rows, in one statement."""
     columns = frozenset().union(*(values.keys() for _lessee, values in held))
     step = _admit(conn, machine, step_name, columns)
@@ -251,15 +250,15 @@ def _take_held(
     is_told = dialect == "postgresql" and step.events == (EventType.JOB_DONE,)
     told = history.of_ended_jobs(str(step.target)) if is_told else None
     statement = statements.owners_update(machine, step, tuple(sorted(columns)), dialect, told)
-    rows = statements.run(conn, statement, bound).all()
+    rows = statements.run(conn, statement, bound)
     if is_told and rows:
         changed(conn, Topic.NEWS)
-    untold = [row._mapping for row in rows if not (is_told and row.total_items is None)]
+    untold = [row for row in rows if not (is_told and row["total_items"] is None)]
     _follow_up(conn, machine, step, untold)
     return rows
 
 
-def _follow_up(conn: Connection, machine: Machine, step: Step, rows: Sequence[RowMapping]) -> None:
+def _follow_up(conn: Connection, machine: Machine, step: Step, rows: Sequence[Row]) -> None:
     """Do what belongs to a move, in the same transaction."""
     if not rows:
         return
@@ -278,9 +277,7 @@ def _close_items(conn: Connection, job_ids: Sequence[int]) -> None:
     of_jobs = statements.among("job_id", "jobs", dialect)
     statement = statements.update(JOB_ITEMS, step, (), dialect, of_jobs)
     bound = {"jobs": statements.id_list(job_ids, dialect)}
-    _follow_up(
-        conn, JOB_ITEMS, step, [row._mapping for row in conn.execute(statement, bound).all()]
-    )
+    _follow_up(conn, JOB_ITEMS, step, list(conn.execute(statement, bound).mappings()))
 
 
 def _admit(conn: Connection, machine: Machine, step_name: str, columns: Iterable[str]) -> Step:

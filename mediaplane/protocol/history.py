@@ -6,11 +6,11 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, text
-from sqlalchemy.engine import RowMapping
 from sqlalchemy.sql.elements import TextClause
 
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.lifecycle import Machine, Step
 from mediaplane.protocol.statements import Told, among, id_list
 from mediaplane.protocol.values import EventType
@@ -31,7 +31,7 @@ _OF_JOB: dict[EventType, tuple[tuple[str, ...], bool]] = {
 _KEYS = {"library_id": "library", "worker_id": "worker"}
 
 
-def record(conn: Connection, machine: Machine, step: Step, rows: Sequence[RowMapping]) -> None:
+def record(conn: Connection, machine: Machine, step: Step, rows: Sequence[Row]) -> None:
     """Append the events of a step that these rows have taken."""
     if not rows:
         return
@@ -52,7 +52,7 @@ def append(conn: Connection, event: EventType, ids: Sequence[int], says: str = "
     changed(conn, Topic.NEWS)
 
 
-def count(conn: Connection, step: Step, items: Sequence[RowMapping]) -> None:
+def count(conn: Connection, step: Step, items: Sequence[Row]) -> None:
     """Add items that have ended to the counters of their jobs, and speak of the progress."""
     weights: dict[int, int] = {}
     for item in items:

@@ -6,12 +6,13 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, CursorResult, Table, text
+from sqlalchemy import Connection, Table, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.sql.elements import TextClause
 
 from mediaplane.protocol.clock import NOW_SQL
+from mediaplane.protocol.driver import Row, execute_directly
 from mediaplane.protocol.lifecycle import OWNER, Lease, Machine, Step
 
 # What makes a write of the owner safe: the epoch is that of its own claim. The worker's id alone
@@ -246,14 +247,12 @@ def shaped(statement: TextClause, table: Table, columns: Iterable[str], dialect:
     return statement.columns(*(table.columns[name] for name in columns))  # type: ignore[return-value]
 
 
-def run(conn: Connection, statement: TextClause, bound: Mapping[str, Any]) -> CursorResult[Any]:
-    """Execute a statement that is executed again and again."""
+def run(conn: Connection, statement: TextClause, bound: Mapping[str, Any]) -> list[Row]:
+    """Execute a statement that is executed again and again; return its rows."""
     if conn.dialect.name == "sqlite":
-        return conn.execute(statement, bound)
-    # As the driver wants it: SQLAlchemy would look for its compiled form each time, which is a
-    # good part of the way from a new job to its start.
+        return list(conn.execute(statement, bound).mappings())
     sql, fixed = _for_psycopg(statement)
-    return conn.exec_driver_sql(sql, {**fixed, **bound})
+    return execute_directly(conn, sql, {**fixed, **bound})
 
 
 @lru_cache(maxsize=512)

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy.engine import RowMapping
 
 from data_plane.catalogue import scan_task
 from data_plane.executors.scan import scan
+from mediaplane.protocol.driver import Row
 from tests.support import worker
 from tests.support.databases import Databases
 from tests.support.files import add_library
@@ -51,7 +51,7 @@ class Tree:
         worker.finish(self.database.data, job, "complete")
         return {name: row["id"] for name, row in self.rows().items() if not row["is_missing"]}
 
-    def rows(self) -> dict[str, RowMapping]:
+    def rows(self) -> dict[str, Row]:
         return {path.decode(): row for path, row in files_of(self.database, self.slug).items()}
 
     def names(self) -> set[str]:

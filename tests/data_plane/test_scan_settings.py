@@ -147,4 +147,4 @@ def test_the_settings_of_a_scan_are_those_of_its_library(database: Databases) ->
 
 def settings_of(database: Databases, job: dict[str, Any]) -> ScanSettings:
     job["lease_epoch"] += 1  # every run of a job has a session of its own
-    return scan_task(database.data, job).settings  # type: ignore[arg-type]
+    return scan_task(database.data, job).settings

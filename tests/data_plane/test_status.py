@@ -10,7 +10,6 @@ from typing import cast
 import grpc
 import pytest
 from grpc import StatusCode
-from sqlalchemy.engine import RowMapping
 
 from data_plane.executor import signed64
 from data_plane.leases import Leases
@@ -19,6 +18,7 @@ from data_plane.status import DataPlaneService
 from mediaplane import __version__
 from mediaplane.protocol import gate
 from mediaplane.protocol.database import Database
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.machines import JOB_ITEMS, JOBS
 from mediaplane.protocol.values import JobKind
 from mediaplane.v1 import data_plane_service_pb2 as pb
@@ -49,7 +49,7 @@ def probed(plane: DataPlane, root: Path) -> pb.ProbeRootResponse:
     return answer
 
 
-def claimed_item(data: Database) -> RowMapping:
+def claimed_item(data: Database) -> Row:
     with data.write(JOB_ITEMS.step("claim").path) as conn:
         (row,) = gate.claim(conn, JOB_ITEMS, "claim", worker.WORKER, 60, 1)
     return row

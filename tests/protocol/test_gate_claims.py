@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import Connection, select, text
-from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import IntegrityError
 
 from mediaplane.protocol import gate, tables
 from mediaplane.protocol.database import Database
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.machines import JOBS, MACHINES
 from mediaplane.protocol.values import Plane
 from mediaplane.protocol.write_paths import APPEND_EVENT
@@ -19,7 +19,7 @@ from tests.support.rows import FAR_AHEAD, LONG_AGO, Rows
 CLAIM = JOBS.step("claim").path
 
 
-def claim(database: Database, limit: int, where: str = "true") -> list[RowMapping]:
+def claim(database: Database, limit: int, where: str = "true") -> list[Row]:
     with database.write(CLAIM, APPEND_EVENT) as conn:
         return gate.claim(conn, JOBS, "claim", "worker", 60, limit, where)
 
@@ -138,7 +138,7 @@ def test_a_locked_row_is_passed_over_instead_of_waited_for(database: Databases) 
     other.close()
 
 
-def claim_with(conn: Connection) -> list[RowMapping]:
+def claim_with(conn: Connection) -> list[Row]:
     return gate.claim(conn, JOBS, "claim", "other", 60, 1)
 
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.engine import RowMapping
 
 from control_plane.policy import discovery
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.tables import assets, libraries, library_files, scan_entries, scan_sessions
 from tests.support import worker
 from tests.support.databases import Databases
@@ -31,7 +31,7 @@ class Scan:
     """One scan that a worker has claimed, by hand: nothing is absorbed but what a test absorbs."""
 
     database: Databases
-    job: RowMapping
+    job: Row
     session_id: int
 
     def stage(self, change: str, *entries: dict[str, Any]) -> None:
@@ -48,7 +48,7 @@ class Scan:
         return turns
 
     @property
-    def session(self) -> RowMapping:
+    def session(self) -> Row:
         with self.database.control.read() as conn:
             query = select(scan_sessions).where(scan_sessions.c.id == self.session_id)
             return conn.execute(query).mappings().one()
@@ -98,19 +98,19 @@ def start_scan(database: Databases, **payload: Any) -> Scan:
     return Scan(database, job, worker.open_scan(database.data, job))
 
 
-def files_of(database: Databases, library: str = LIBRARY) -> dict[bytes, RowMapping]:
+def files_of(database: Databases, library: str = LIBRARY) -> dict[bytes, Row]:
     with database.control.read() as conn:
         query = select(library_files).where(library_files.c.library_id == library)
         return {bytes(row["rel_path"]): row for row in conn.execute(query).mappings()}
 
 
-def assets_of(database: Databases) -> dict[bytes, RowMapping]:
+def assets_of(database: Databases) -> dict[bytes, Row]:
     with database.control.read() as conn:
         query = select(assets).where(assets.c.library_id == LIBRARY)
         return {bytes(row["rel_path"]): row for row in conn.execute(query).mappings()}
 
 
-def library_of(database: Databases) -> RowMapping:
+def library_of(database: Databases) -> Row:
     with database.control.read() as conn:
         query = select(libraries).where(libraries.c.slug == LIBRARY)
         return conn.execute(query).mappings().one()

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import select, update
-from sqlalchemy.engine import RowMapping
 
 from mediaplane.protocol import gate, write_paths
 from mediaplane.protocol.clock import now_ms
 from mediaplane.protocol.database import Database
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.gate import Lessee
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.tables import scan_sessions
@@ -16,21 +16,21 @@ from mediaplane.protocol.tables import scan_sessions
 WORKER = "worker-1"
 
 
-def claim(data: Database, lease_seconds: float = 60) -> RowMapping:
+def claim(data: Database, lease_seconds: float = 60) -> Row:
     """Become the owner of the best job."""
     with data.write(*write_paths.paths_of(JOBS, "claim")) as conn:
         (row,) = gate.claim(conn, JOBS, "claim", WORKER, lease_seconds, 1)
     return row
 
 
-def finish(data: Database, job: RowMapping, step: str = "complete", **values: Any) -> bool:
+def finish(data: Database, job: Row, step: str = "complete", **values: Any) -> bool:
     """End a claimed job with a step of its owner."""
     lessee = Lessee(job["id"], WORKER, job["lease_epoch"])
     with data.write(*write_paths.paths_of(JOBS, step)) as conn:
         return gate.take(conn, JOBS, step, job["id"], lessee, **values)
 
 
-def open_scan(data: Database, job: RowMapping) -> int:
+def open_scan(data: Database, job: Row) -> int:
     """Open the scan session of a claimed job."""
     session = {
         "library_id": job["library_id"],
