@@ -96,6 +96,8 @@ class Context:
     own_folders: frozenset[tuple[int, int]] = frozenset()
     # A new file of this worker's own, gone when the block ends, whatever happens to the worker.
     scratch_file: Callable[[], AbstractContextManager[BinaryIO]] = tempfile.TemporaryFile
+    # The state directory, which holds the cache.
+    state: bytes = b""
 
 
 class Seen(NamedTuple):

@@ -1,10 +1,12 @@
 """Which executor does which kind of work."""
 
 from data_plane.catalogue import hash_task, probe_task, record_hashes, scan_task
+from data_plane.derivatives import sweep_task
 from data_plane.executor import Executor
 from data_plane.executors.hash import hash_files
 from data_plane.executors.probe import probe
 from data_plane.executors.scan import scan
+from data_plane.executors.sweep import sweep
 from mediaplane.protocol.kinds import KINDS
 from mediaplane.protocol.values import JobKind
 from mediaplane.protocol.write_paths import RECORD_HASH, SUMMARISE
@@ -18,6 +20,7 @@ EXECUTORS: dict[JobKind, Executor] = {
     JobKind.SCAN: Executor(scan_task, scan, _nothing),
     JobKind.HASH: Executor(hash_task, hash_files, record_hashes, (RECORD_HASH, SUMMARISE)),
     JobKind.PROBE: Executor(probe_task, probe, _nothing),
+    JobKind.SWEEP: Executor(sweep_task, sweep, _nothing),
 }
 
 

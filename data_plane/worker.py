@@ -42,7 +42,8 @@ class Worker:
         self._shutdown = shutdown  # set by an operator's command, like a signal
         sweep(locations.scratch)
         self._scratch = Scratch(locations.scratch, self.leases.worker_id)
-        info = os.stat(locations.state)
+        self._state = os.fsencode(locations.state)
+        info = os.stat(self._state)
         self._own_folders = frozenset({(info.st_dev, info.st_ino)})
         self._bell = Bell(database, locations.runtime)
         database.bell = self._bell
@@ -81,7 +82,9 @@ class Worker:
         self._scratch.close()
 
     def _context(self, control: Control) -> Context:
-        return Context(control, self.roots.open_jail, self._own_folders, self._scratch.file)
+        return Context(
+            control, self.roots.open_jail, self._own_folders, self._scratch.file, self._state
+        )
 
     def _stats(self) -> dict[str, Any]:
         return {"ended": dict(self._runner.ended)}

@@ -1,4 +1,4 @@
-"""Decides which jobs come into being: at most one scan or hash at a time, each asked for once."""
+"""Decides which jobs come into being: one scan or hash at a time, one sweep, each asked once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from sqlalchemy.engine import RowMapping
 
 from control_plane.policy import hashing
 from control_plane.policy import libraries as rules
-from control_plane.store import jobs, libraries
+from control_plane.store import jobs, libraries, sweeps
 from mediaplane.errors import ActiveJobExists, FailedPrecondition, InvalidArgument, NotFound
 from mediaplane.protocol import gate, kinds
 from mediaplane.protocol.clock import database_time
@@ -18,7 +18,7 @@ from mediaplane.protocol.tables import DEFAULT_ATTEMPTS
 from mediaplane.protocol.values import DEFAULT_TENANT, JobKind, JobStatus
 
 MAX_BATCH = 1000
-_ONE_AT_A_TIME = (JobKind.SCAN, JobKind.HASH)
+_ONE_AT_A_TIME = (JobKind.SCAN, JobKind.HASH, JobKind.SWEEP)
 _MAX_REQUEST_ID = 128
 _MAX_PROBE_SECONDS = 3600
 _MAX_PROBE_ITEMS = 10_000
@@ -63,8 +63,8 @@ def create_many(conn: Connection, wanted: Sequence[Wanted]) -> list[RowMapping]:
         raise InvalidArgument(f"A batch has 1 to {MAX_BATCH} jobs, not {len(wanted)}.")
     if any(one.kind in _ONE_AT_A_TIME or one.probe_items for one in wanted):
         raise InvalidArgument(
-            "A batch can have neither scans and hashes, of which only one runs at a time, nor jobs"
-            " that are cut into items; create such a job by itself."
+            "A batch can have neither scans and hashes nor sweeps, of which only one runs at a"
+            " time, nor jobs that are cut into items; create such a job by itself."
         )
     for one in wanted:
         _check_request_id(one.request_id)
@@ -131,6 +131,8 @@ def cancel(conn: Connection, job_id: int) -> RowMapping:
 
 
 def _add(conn: Connection, *, kind: JobKind, **columns: Any) -> RowMapping:
+    if kind is JobKind.SWEEP and (active := sweeps.active(conn)) is not None:
+        raise _exists(active, "sweep")
     job = jobs.add(conn, kind=kind, **columns)
     if job is None:
         request_id = columns.get("request_id")
@@ -184,8 +186,12 @@ def _occupied(conn: Connection) -> Exception:
     active = jobs.active_campaign(conn)
     if active is None:
         return ActiveJobExists("Another scan or hash has ended just now; ask again.")
+    return _exists(active, "scan or hash")
+
+
+def _exists(active: RowMapping, kinds_of_one: str) -> ActiveJobExists:
     return ActiveJobExists(
-        f"Job {active['id']} ({active['kind']}) is {active['status']}, and only one scan or hash"
+        f"Job {active['id']} ({active['kind']}) is {active['status']}, and only one {kinds_of_one}"
         f" runs at a time; wait for it (mediaplane job watch {active['id']}) or cancel it.",
         job=f"jobs/{active['id']}",
     )
@@ -204,6 +210,10 @@ def _payload(conn: Connection, wanted: Wanted) -> dict[str, Any]:
     _check_kind(wanted.kind)
     if wanted.kind is JobKind.PROBE:
         return _probe_payload(wanted)
+    if wanted.kind is JobKind.SWEEP:
+        if wanted.library is not None:
+            raise InvalidArgument("A sweep has no library.")
+        return kinds.encode(kinds.SweepPayload())
     if wanted.library is not None:
         _usable_library(conn, wanted.library)
     if wanted.kind is JobKind.HASH:

@@ -5,12 +5,14 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 from sqlalchemy.engine import RowMapping
 
+from control_plane.policy import admission
 from control_plane.policy.libraries import check_root_is_free, unknown
-from control_plane.store import jobs, libraries, trash
+from control_plane.store import jobs, libraries, sweeps, trash
 from mediaplane.errors import FailedPrecondition
 from mediaplane.protocol.clock import database_time
 from mediaplane.protocol.database import lock
 from mediaplane.protocol.duplicates import DUPLICATES, summarise_library
+from mediaplane.protocol.values import JobKind
 
 # Rows per transaction: others get their turn in between.
 PURGED_ROWS = 5000
@@ -53,7 +55,7 @@ def restore(conn: Connection, slug: str) -> RowMapping:
 
 
 def purge(conn: Connection, slug: str) -> Purged:
-    """Remove the next rows of a library in the trash, and at last the library itself."""
+    """Remove the next rows of a library in the trash, at last itself, and ask for a sweep."""
     if _locked(conn, slug)["deleted_at"] is None:
         raise FailedPrecondition(
             f"Library {slug!r} is not in the trash; move it there first with"
@@ -63,6 +65,9 @@ def purge(conn: Connection, slug: str) -> Purged:
     if removed or trash.release_jobs(conn, slug, PURGED_ROWS):
         return Purged(removed, is_gone=False)
     trash.remove_library(conn, slug)
+    # What was made of its files belongs to nothing now.
+    if sweeps.active(conn) is None:
+        admission.create(conn, admission.Wanted(JobKind.SWEEP))
     return Purged(1, is_gone=True)
 
 

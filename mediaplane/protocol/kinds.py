@@ -37,6 +37,11 @@ class ProbePayload:
 
 
 @dataclass(frozen=True)
+class SweepPayload:
+    """Remove derivatives whose row is gone; the cache is that of the worker."""
+
+
+@dataclass(frozen=True)
 class Kind:
     """A kind of job: its payload, and for a kind that can be cut into items, theirs."""
 
@@ -51,6 +56,7 @@ KINDS: dict[JobKind, Kind] = {
     JobKind.SCAN: Kind(ScanPayload),
     JobKind.HASH: Kind(HashPayload, HashItemPayload),
     JobKind.PROBE: Kind(ProbePayload, ProbePayload, batch=500),
+    JobKind.SWEEP: Kind(SweepPayload),
 }
 
 
