@@ -1,6 +1,6 @@
 """The work behind `mediaplane up`: find or add the libraries, scan each, hash them all."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -65,26 +65,33 @@ def _display_name(root: bytes) -> str:
 
 
 def work(
-    client: Client, libraries: list[Any], *, accept_new_root: bool, is_shown: bool
+    client: Client,
+    libraries: list[Any],
+    *,
+    accept_new_root: bool,
+    is_shown: bool,
+    known: Collection[str] = (),
 ) -> list[str]:
-    """Scan each library, then hash them all; returns what went wrong, which is told as well."""
+    """Scan each library, then hash them all; returns what went wrong.
+
+    That is told as well, but for what the caller knows already.
+    """
+    slugs = [last_part(library.name) for library in libraries]
+    steps: list[tuple[str, Callable[[], Any]]] = [
+        (slug, partial(client.scan, slug, accept_new_root=accept_new_root)) for slug in slugs
+    ]
     failures: list[str] = []
-    for library in libraries:
-        slug = last_part(library.name)
-        scan = partial(client.scan, slug, accept_new_root=accept_new_root)
-        _attempt(client, scan, slug, failures, is_shown=is_shown)
-    _attempt(client, client.hash, "hashing", failures, is_shown=is_shown)
+    for what, admit in [*steps, ("hashing", client.hash)]:
+        problem = _attempt(client, admit, is_shown=is_shown)
+        if problem:
+            failures.append(f"{what}: {problem}")
+            if failures[-1] not in known:
+                output.tell(f"Error: {failures[-1]}")
     return failures
 
 
-def _attempt(
-    client: Client,
-    admit: Callable[[], Any],
-    what: str,
-    failures: list[str],
-    *,
-    is_shown: bool,
-) -> None:
+def _attempt(client: Client, admit: Callable[[], Any], *, is_shown: bool) -> str:
+    """Have a job done; returns what went wrong, '' when nothing did."""
     try:
         job = _admitted(client, admit, is_shown=is_shown)
         job = follow(client, job.name, is_shown=is_shown)
@@ -92,13 +99,8 @@ def _attempt(
         found = failure(error, client.control_address)
         if found.reason == "UNAVAILABLE":
             raise  # nothing else will work either
-        problem = f"{what}: {found}"
-    else:
-        if succeeded(job):
-            return
-        problem = f"{what}: {job.name} {outcome(job)}"
-    failures.append(problem)
-    output.tell(f"Error: {problem}")
+        return str(found)
+    return "" if succeeded(job) else outcome(job)
 
 
 def _admitted(client: Client, admit: Callable[[], Any], *, is_shown: bool) -> Any:

@@ -4,7 +4,7 @@ import shlex
 import shutil
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ from mediaplane.cli.scan import AcceptNewRoot
 from mediaplane.cli.session import Session, command
 
 if TYPE_CHECKING:
+    from mediaplane.cli.watch import Watcher
     from mediaplane.client import Client
 
 
@@ -24,6 +25,7 @@ def add_to(app: typer.Typer) -> None:
         "up",
         examples=[
             "mediaplane up ~/Pictures",
+            "mediaplane up ~/Pictures --watch",
             "mediaplane up ~/Pictures /mnt/archive --once",
             "mediaplane up --once --json > summary.json",
         ],
@@ -41,6 +43,20 @@ def up(
         ),
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Exit when nothing is left to do.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on and rescan what changes, until Ctrl-C.")
+    ] = False,
+    watch_interval: Annotated[
+        float | None,
+        typer.Option(
+            "--watch-interval",
+            metavar="SECONDS",
+            min=1,
+            help="With --watch: rescan this often, in place of being told of changes by the system"
+            " (60 where it cannot tell, as on network file systems).",
+            show_default=False,
+        ),
+    ] = None,
     accept_new_root: AcceptNewRoot = False,
     as_json: Json = False,
 ) -> None:
@@ -50,29 +66,71 @@ def up(
     changed. Nothing in the directories is changed. Stop it at any time with Ctrl-C; the next
     run goes on from there.
     """
+    _check_watch(session, watch=watch, watch_interval=watch_interval, once=once)
     from mediaplane.cli import campaign  # noqa: PLC0415 - imports gRPC
 
     started = time.monotonic()
     with session.client(works=True) as client:
         libraries = campaign.find_libraries(client, [absolute(path) for path in paths or ()])
+        # Before the scan: what changes behind its back is for the next one.
+        watcher = (
+            _watcher(session, client, libraries, watch_interval, as_json=as_json) if watch else None
+        )
         failures = campaign.work(
             client, libraries, accept_new_root=accept_new_root, is_shown=not as_json
         )
         statistics = client.statistics()
         elapsed = time.monotonic() - started
         if as_json:
-            output.json_document(summary.document(client, statistics, elapsed, failures))
+            write = output.json_line if watch else output.json_document
+            write(summary.document(client, statistics, elapsed, failures))
         else:
             summary.show(statistics, elapsed)
         if not once:
             if not as_json:
                 summary.show_groups(client, statistics)
-            _serve(session, client)
+            _serve(session, client, watcher)
     if failures:
         raise typer.Exit(1)
 
 
-def _serve(session: Session, client: "Client") -> None:
+def _check_watch(
+    session: Session, *, watch: bool, watch_interval: float | None, once: bool
+) -> None:
+    if watch and once:
+        raise typer.BadParameter("--once ends what --watch keeps up; give one of them.")
+    if watch_interval and not watch:
+        raise typer.BadParameter(
+            "it is for --watch; give that as well.", param_hint="--watch-interval"
+        )
+    if watch and session.server_address:
+        raise typer.BadParameter(
+            f"the server at {session.server_address} may be on another machine, whose directories"
+            " cannot be watched from here; run it there, without --server and MEDIAPLANE_SERVER.",
+            param_hint="--watch",
+        )
+
+
+def _watcher(
+    session: Session,
+    client: "Client",
+    libraries: list[Any],
+    interval_seconds: float | None,
+    *,
+    as_json: bool,
+) -> "Watcher":
+    from mediaplane.cli.watch import Watcher  # noqa: PLC0415 - imports gRPC
+
+    return Watcher(
+        client,
+        libraries,
+        state=session.locations.state,
+        interval_seconds=interval_seconds,
+        as_json=as_json,
+    )
+
+
+def _serve(session: Session, client: "Client", watcher: "Watcher | None") -> None:
     from mediaplane.client import CommandFailed  # noqa: PLC0415 - imports gRPC
 
     # In full: the other terminal may be in another directory.
@@ -83,10 +141,12 @@ def _serve(session: Session, client: "Client") -> None:
             f"\nServing at {client.control_address}. From another terminal:\n"
             f"  {program} duplicates list{state}\n"
             f"  {program} job list{state}\n"
-            "Ctrl-C stops."
+            f"{'What changes is scanned again. ' if watcher else ''}Ctrl-C stops."
         )
         while not (stopped := _stopped_plane(session, client)):
-            time.sleep(2)
+            if watcher:
+                watcher.rescan_changed()
+            time.sleep(1)
     except KeyboardInterrupt:
         return
     raise CommandFailed(f"{stopped} has stopped; `mediaplane up` starts it again.")
