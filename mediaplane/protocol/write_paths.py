@@ -73,6 +73,12 @@ RECORD_HASH = WritePath(
         }
     ),
 )
+# Whether the content still is what the hash says; the hash itself stays as evidence.
+RECORD_VERDICT = WritePath(
+    "library_files",
+    "record_verdict",
+    updates=frozenset({"error_code", "error_message", "updated_at"}),
+)
 SUMMARISE = WritePath(
     "duplicate_groups",
     "summarise",
@@ -133,6 +139,7 @@ WRITE_PATHS: tuple[WritePath, ...] = (
     STAGE_ENTRIES,
     REPORT_SCAN_ERRORS,
     RECORD_HASH,
+    RECORD_VERDICT,
     SUMMARISE,
     REGISTER_WORKER,
     RESERVE_IO,

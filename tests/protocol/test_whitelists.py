@@ -81,6 +81,7 @@ FURTHER_UPDATES = {
     " changed_files missing_files errored_files",
     "library_files.record_hash": "needs_hash hash_algorithm content_hash error_code error_message"
     " updated_at",
+    "library_files.record_verdict": "error_code error_message updated_at",
     "duplicate_groups.summarise": "file_count size_bytes total_size_bytes reclaimable_bytes"
     " updated_at",
     "worker_status.register": "state stats last_seen_at",
