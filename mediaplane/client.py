@@ -195,6 +195,10 @@ class Client:
         job.probe.duration.FromNanoseconds(round(seconds * 1e9))
         return self.job_service.CreateJob(jobs_v1.CreateJobRequest(job=job))
 
+    def sweep(self) -> jobs_v1.Job:
+        job = jobs_v1.Job(kind="JOB_KIND_SWEEP")
+        return self.job_service.CreateJob(jobs_v1.CreateJobRequest(job=job))
+
     def job(self, job: str) -> jobs_v1.Job:
         return self.job_service.GetJob(jobs_v1.GetJobRequest(name=resource("jobs", job)))
 

@@ -6,6 +6,7 @@ import typer
 
 from mediaplane.cli import (
     asset,
+    cache,
     db,
     duplicates,
     file,
@@ -69,6 +70,7 @@ scan.add_to(app)
 app.add_typer(file.app)
 app.add_typer(asset.app)
 app.add_typer(duplicates.app)
+app.add_typer(cache.app)
 probe.add_to(job.app)
 app.add_typer(job.app)
 app.add_typer(worker.app)

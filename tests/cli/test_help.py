@@ -39,7 +39,7 @@ def test_the_commands_are_the_documented_ones() -> None:
         "duplicates verify",
         "job list", "job show", "job watch", "job events", "job cancel", "job retry", "job probe",
         "worker list", "worker pause", "worker resume", "worker shutdown", "worker dump",
-        "db upgrade", "db status", "db grant",
+        "cache sweep", "db upgrade", "db status", "db grant",
     }  # fmt: skip
 
 
