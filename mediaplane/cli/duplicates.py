@@ -135,6 +135,7 @@ def list_files(
     examples=[
         "mediaplane duplicates export --format csv --output duplicates.csv",
         "mediaplane duplicates export --format fdupes --min-size 1M",
+        "mediaplane duplicates export --format fclones | fclones link --dry-run",
     ],
 )
 def export_groups(
@@ -156,7 +157,8 @@ def export_groups(
 
     json and csv have each path twice: readable, and as base64 of the very bytes of its name.
     fdupes has one path a line in its very bytes, and an empty line after each group; in names a
-    line break is written as \\n and a backslash as \\\\.
+    line break is written as \\n and a backslash as \\\\. fclones is a report that fclones remove
+    and fclones link read; they leave alone what was modified since the last scan.
     """
     filters = _filters(min_size_bytes, library, folder, media_type)
     with session.client() as client:

@@ -5,16 +5,20 @@ import codecs
 import csv
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from mediaplane.cli.documents import document, library_of
+from mediaplane.cli.documents import document, enum_name, library_of, time_text
 from mediaplane.paths import display
 
 if TYPE_CHECKING:
     from mediaplane.client import Client
+
+# The release whose reports these are like.
+_FCLONES_VERSION = "0.35.0"
+_STFU8_SHORT = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
 class Format(StrEnum):
@@ -23,6 +27,7 @@ class Format(StrEnum):
     JSON = "json"
     CSV = "csv"
     FDUPES = "fdupes"
+    FCLONES = "fclones"
 
 
 class Copy(NamedTuple):
@@ -37,7 +42,12 @@ Export = Iterable[tuple[Any, list[Copy]]]
 
 def export(client: "Client", groups: Iterable[Any], form: Format, sink: IO[bytes]) -> None:
     """Write groups as they come in; no more than one is held in memory."""
-    writers = {Format.JSON: _write_json, Format.CSV: _write_csv, Format.FDUPES: _write_fdupes}
+    writers: dict[Format, Callable[[Export, IO[bytes]], None]] = {
+        Format.JSON: _write_json,
+        Format.CSV: _write_csv,
+        Format.FDUPES: _write_fdupes,
+        Format.FCLONES: partial(_write_fclones, client),
+    }
     writers[form](_with_copies(client, groups), sink)
 
 
@@ -58,14 +68,14 @@ def _with_copies(client: "Client", groups: Iterable[Any]) -> Iterator[tuple[Any,
 
 
 def _write_json(found: Export, sink: IO[bytes]) -> None:
-    sink.write(b'{"groups": [')
-    separator = "\n  "
-    for group, copies in found:
-        files = [{"library": copy.library, **_path_fields(copy.path)} for copy in copies]
-        text = json.dumps({**document(group), "files": files}, ensure_ascii=False)
-        sink.write((separator + text).encode())
-        separator = ",\n  "
-    sink.write(b"\n]}\n")
+    documents = (
+        {
+            **document(group),
+            "files": [{"library": copy.library, **_path_fields(copy.path)} for copy in copies],
+        }
+        for group, copies in found
+    )
+    _write_documents('{"groups": [', documents, sink)
 
 
 def _write_csv(found: Export, sink: IO[bytes]) -> None:
@@ -83,6 +93,69 @@ def _write_fdupes(found: Export, sink: IO[bytes]) -> None:
             # A line is a path, so a line break in a name cannot stay what it is.
             sink.write(copy.path.replace(b"\\", b"\\\\").replace(b"\n", b"\\n") + b"\n")
         sink.write(b"\n")
+
+
+def _write_fclones(client: "Client", found: Export, sink: IO[bytes]) -> None:
+    """Write what `fclones group --format json` would, for `fclones remove` and `fclones link`."""
+    libraries = list(client.libraries())
+    header = {
+        "version": _FCLONES_VERSION,
+        "timestamp": _known_since(libraries),
+        # Read again by fclones, which takes its settings from it.
+        "command": ["fclones", "group", *(_stfu8(library.root_path) for library in libraries)],
+        "base_dir": "/",
+        "stats": None,  # known only behind the last group
+    }
+    documents = (
+        {
+            "file_len": group.size_bytes,
+            "file_hash": group.group_key.partition(":")[2],
+            "files": [_stfu8(copy.path) for copy in copies],
+        }
+        for group, copies in found
+    )
+    _write_documents(f'{{"header": {json.dumps(header)}, "groups": [', documents, sink)
+
+
+def _known_since(libraries: list[Any]) -> str:
+    """Return the moment up to which all files are known.
+
+    fclones keeps its hands off groups with a file that was modified later: no content that we
+    have not seen is taken for a copy.
+    """
+    moments = [
+        library.last_scan.start_time
+        if enum_name(library.last_scan, "state") == "succeeded"
+        else library.create_time
+        for library in libraries
+    ]
+    seconds, nanos = min(((moment.seconds, moment.nanos) for moment in moments), default=(0, 0))
+    return time_text(seconds, nanos)
+
+
+def _stfu8(path: bytes) -> str:
+    """Write a path as fclones does, in STFU-8: what is no visible UTF-8 is escaped."""
+    return "".join(map(_stfu8_character, path.decode("utf-8", "surrogateescape")))
+
+
+def _stfu8_character(char: str) -> str:
+    if char in _STFU8_SHORT:
+        return _STFU8_SHORT[char]
+    point = ord(char)
+    if point < 0x20 or point == 0x7F:
+        return f"\\x{point:02X}"
+    # A byte that is no UTF-8, as Python decodes it.
+    return f"\\x{point - 0xDC00:02X}" if 0xDC80 <= point <= 0xDCFF else char
+
+
+def _write_documents(head: str, documents: Iterable[dict[str, Any]], sink: IO[bytes]) -> None:
+    """Write a list of documents that are made one by one, and close what `head` has opened."""
+    sink.write(head.encode())
+    separator = "\n  "
+    for one in documents:
+        sink.write((separator + json.dumps(one, ensure_ascii=False)).encode())
+        separator = ",\n  "
+    sink.write(b"\n]}\n")
 
 
 def _path_fields(path: bytes) -> dict[str, str]:

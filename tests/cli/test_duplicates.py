@@ -19,6 +19,7 @@ from mediaplane.cli.sizes import parse_size
 from tests.support.control import ControlPlane, serving_control
 from tests.support.databases import Copies, opened
 from tests.support.files import add_files, add_library, content, digest, summarise_all
+from tests.support.rows import Rows
 
 HOSTILE = [b"a\nb.jpg", b"\xff\\n.jpg", 'ü,"quoted".jpg'.encode()]
 MANY, LARGE = f"blake3:{digest(1).hex()}", f"blake3:{digest(2).hex()}"
@@ -56,6 +57,11 @@ def listed(control: ControlPlane, *words: str) -> list[str]:
 def paths_of(library: str) -> list[bytes]:
     names = HOSTILE if library == "photos" else [b"x/1", b"y/1"]
     return [b"/media/" + library.encode() + b"/" + name for name in names]
+
+
+def timestamp(control: ControlPlane) -> str:
+    report = json.loads(run(control, "export", "--format", "fclones").stdout)
+    return str(report["header"]["timestamp"])
 
 
 @pytest.mark.parametrize(
@@ -138,6 +144,40 @@ def test_an_export_like_fdupes_has_one_line_for_each_name_whatever_is_in_it(
     assert lines[0] == b"/media/photos/a\\nb.jpg"
     assert lines[1] == b"/media/photos/\xff\\\\n.jpg"
     assert lines[2] == paths_of("photos")[2]
+
+
+def test_an_export_for_fclones_is_a_report_of_its_own_kind(control: ControlPlane) -> None:
+    report = json.loads(run(control, "export", "--format", "fclones").stdout)
+    header, (many, large) = report["header"], report["groups"]
+    assert header.keys() == {"version", "timestamp", "command", "base_dir", "stats"}
+    assert header["command"] == ["fclones", "group", "/media/films", "/media/photos"]
+    assert large == {
+        "file_len": 5 << 20,
+        "file_hash": digest(2).hex(),
+        "files": ["/media/films/x/1", "/media/films/y/1"],
+    }
+    assert many["files"] == [
+        r"/media/photos/a\nb.jpg",
+        r"/media/photos/\xFF\\n.jpg",
+        '/media/photos/ü,"quoted".jpg',
+    ]
+
+
+def test_an_export_for_fclones_names_the_beginning_of_the_oldest_scan(
+    control: ControlPlane,
+) -> None:
+    """By then every file was as it is known; fclones spares files that are modified later."""
+    hour_ms = 3_600_000
+    with control.database.control.write() as conn:
+        conn.execute(text("UPDATE libraries SET created_at = 1"))
+        for library, hours in (("films", 2), ("photos", 1)):
+            scan = {"library_id": library, "started_at": hours * hour_ms}
+            Rows(conn).add("scan_sessions", status="succeeded", **scan)
+    assert timestamp(control) == "1970-01-01T01:00:00Z"
+    with control.database.control.write() as conn:
+        scan = {"library_id": "films", "started_at": 3 * hour_ms}
+        Rows(conn).add("scan_sessions", status="failed", **scan)
+    assert timestamp(control) == "1970-01-01T00:00:00.001Z"
 
 
 def test_an_export_has_only_the_groups_asked_for(control: ControlPlane) -> None:
