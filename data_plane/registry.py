@@ -7,9 +7,11 @@ from data_plane.executors.hash import hash_files
 from data_plane.executors.probe import probe
 from data_plane.executors.scan import scan
 from data_plane.executors.sweep import sweep
+from data_plane.executors.verify import verify
+from data_plane.verification import record_verdicts, verify_task
 from mediaplane.protocol.kinds import KINDS
 from mediaplane.protocol.values import JobKind
-from mediaplane.protocol.write_paths import RECORD_HASH, SUMMARISE
+from mediaplane.protocol.write_paths import RECORD_HASH, RECORD_VERDICT, SUMMARISE
 
 
 def _nothing(*_: object) -> None:
@@ -19,6 +21,7 @@ def _nothing(*_: object) -> None:
 EXECUTORS: dict[JobKind, Executor] = {
     JobKind.SCAN: Executor(scan_task, scan, _nothing),
     JobKind.HASH: Executor(hash_task, hash_files, record_hashes, (RECORD_HASH, SUMMARISE)),
+    JobKind.VERIFY: Executor(verify_task, verify, record_verdicts, (RECORD_VERDICT,)),
     JobKind.PROBE: Executor(probe_task, probe, _nothing),
     JobKind.SWEEP: Executor(sweep_task, sweep, _nothing),
 }

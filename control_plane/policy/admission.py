@@ -5,20 +5,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection
-from sqlalchemy.engine import RowMapping
 
-from control_plane.policy import hashing
+from control_plane.policy import hashing, verification
 from control_plane.policy import libraries as rules
 from control_plane.store import jobs, libraries, sweeps
 from mediaplane.errors import ActiveJobExists, FailedPrecondition, InvalidArgument, NotFound
 from mediaplane.protocol import gate, kinds
 from mediaplane.protocol.clock import database_time
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.tables import DEFAULT_ATTEMPTS
 from mediaplane.protocol.values import DEFAULT_TENANT, JobKind, JobStatus
 
 MAX_BATCH = 1000
 _ONE_AT_A_TIME = (JobKind.SCAN, JobKind.HASH, JobKind.SWEEP)
+_PLANNED = {JobKind.HASH: hashing.plan, JobKind.VERIFY: verification.plan}
 _MAX_REQUEST_ID = 128
 _MAX_PROBE_SECONDS = 3600
 _MAX_PROBE_ITEMS = 10_000
@@ -44,7 +45,7 @@ class Wanted:
         return self.kind is JobKind.PROBE and not (self.request_id or self.probe_items)
 
 
-def create(conn: Connection, wanted: Wanted) -> RowMapping:
+def create(conn: Connection, wanted: Wanted) -> Row:
     """Add a job; the same request id again returns the first job."""
     _check_request_id(wanted.request_id)
     if wanted.request_id:
@@ -57,11 +58,11 @@ def create(conn: Connection, wanted: Wanted) -> RowMapping:
     return _add(conn, **_columns(conn, wanted))
 
 
-def create_many(conn: Connection, wanted: Sequence[Wanted]) -> list[RowMapping]:
+def create_many(conn: Connection, wanted: Sequence[Wanted]) -> list[Row]:
     """Add jobs of which many may wait at the same time, all of them or none."""
     if not 1 <= len(wanted) <= MAX_BATCH:
         raise InvalidArgument(f"A batch has 1 to {MAX_BATCH} jobs, not {len(wanted)}.")
-    if any(one.kind in _ONE_AT_A_TIME or one.probe_items for one in wanted):
+    if any(one.kind in (*_ONE_AT_A_TIME, *_PLANNED) or one.probe_items for one in wanted):
         raise InvalidArgument(
             "A batch can have neither scans and hashes nor sweeps, of which only one runs at a"
             " time, nor jobs that are cut into items; create such a job by itself."
@@ -85,7 +86,7 @@ def create_many(conn: Connection, wanted: Sequence[Wanted]) -> list[RowMapping]:
     ]
 
 
-def retry(conn: Connection, job_id: int) -> RowMapping:
+def retry(conn: Connection, job_id: int) -> Row:
     """Put a waiting job back at once, or run a job that has ended anew as another job."""
     job = jobs.get(conn, job_id)
     if job is None:
@@ -97,9 +98,10 @@ def retry(conn: Connection, job_id: int) -> RowMapping:
         case JobStatus.FAILED | JobStatus.CANCELLED | JobStatus.SKIPPED:
             kind = JobKind(job["kind"])
             _check_kind(kind)
-            # Of a scan whose library has been purged only the task remembers it.
-            _usable_library(conn, job["library_id"] or job["payload"].get("library"))
-            return _add(conn, kind=kind, library_id=job["library_id"], payload=job["payload"],
+            # Of a job whose library has been purged only the task remembers it.
+            slug = job["library_id"] or job["payload"].get("library")
+            _usable_library(conn, slug)
+            return _add(conn, kind=kind, library_id=slug, payload=job["payload"],
                         priority=job["priority"], max_attempts=job["max_attempts"],
                         total_items=job["total_items"], total_bytes=job["total_bytes"],
                         retry_of=job_id)  # fmt: skip
@@ -110,7 +112,7 @@ def retry(conn: Connection, job_id: int) -> RowMapping:
             )
 
 
-def cancel(conn: Connection, job_id: int) -> RowMapping:
+def cancel(conn: Connection, job_id: int) -> Row:
     """End a waiting job at once, or ask the worker of a running one to stop."""
     job = jobs.get(conn, job_id)
     if job is None:
@@ -130,7 +132,7 @@ def cancel(conn: Connection, job_id: int) -> RowMapping:
     return _known(conn, job_id)
 
 
-def _add(conn: Connection, *, kind: JobKind, **columns: Any) -> RowMapping:
+def _add(conn: Connection, *, kind: JobKind, **columns: Any) -> Row:
     if kind is JobKind.SWEEP and (active := sweeps.active(conn)) is not None:
         raise _exists(active, "sweep")
     job = jobs.add(conn, kind=kind, **columns)
@@ -143,8 +145,8 @@ def _add(conn: Connection, *, kind: JobKind, **columns: Any) -> RowMapping:
         return _same_request(first, kind, columns["library_id"])
     if kind in _ONE_AT_A_TIME:
         libraries.settle_scan_status(conn)
-    if kind is JobKind.HASH:
-        job = hashing.plan(conn, job)
+    if kind in _PLANNED:
+        job = _PLANNED[kind](conn, job)
     elif job["total_items"]:
         jobs.add_items(conn, [_probe_item(job, number) for number in range(job["total_items"])])
     # Last, so that the history waits for nothing that takes long.
@@ -152,7 +154,7 @@ def _add(conn: Connection, *, kind: JobKind, **columns: Any) -> RowMapping:
     return job
 
 
-def _probe_item(job: RowMapping, number: int) -> dict[str, Any]:
+def _probe_item(job: Row, number: int) -> dict[str, Any]:
     return {
         "job_id": job["id"],
         "item_key": f"probe-{number}",
@@ -189,7 +191,7 @@ def _occupied(conn: Connection) -> Exception:
     return _exists(active, "scan or hash")
 
 
-def _exists(active: RowMapping, kinds_of_one: str) -> ActiveJobExists:
+def _exists(active: Row, kinds_of_one: str) -> ActiveJobExists:
     return ActiveJobExists(
         f"Job {active['id']} ({active['kind']}) is {active['status']}, and only one {kinds_of_one}"
         f" runs at a time; wait for it (mediaplane job watch {active['id']}) or cancel it.",
@@ -197,7 +199,7 @@ def _exists(active: RowMapping, kinds_of_one: str) -> ActiveJobExists:
     )
 
 
-def _requeue(conn: Connection, job: RowMapping) -> None:
+def _requeue(conn: Connection, job: Row) -> None:
     moved = jobs.requeue(conn, "requeue_now", job["id"])
     if moved is None:
         raise _occupied(conn)
@@ -217,9 +219,11 @@ def _payload(conn: Connection, wanted: Wanted) -> dict[str, Any]:
     if wanted.library is not None:
         _usable_library(conn, wanted.library)
     if wanted.kind is JobKind.HASH:
-        return kinds.encode(kinds.HashPayload())
+        return kinds.encode(kinds.HashPayload(wanted.library))
     if wanted.library is None:
-        raise InvalidArgument("A scan needs a library, as libraries/SLUG.")
+        raise InvalidArgument(f"A {wanted.kind} needs a library, as libraries/SLUG.")
+    if wanted.kind is JobKind.VERIFY:
+        return kinds.encode(kinds.VerifyPayload(wanted.library))
     return kinds.encode(kinds.ScanPayload(wanted.library, wanted.accept_new_root))
 
 
@@ -250,7 +254,7 @@ def _usable_library(conn: Connection, slug: str | None) -> None:
         raise FailedPrecondition(f"Library {slug!r} is paused; make it active first.")
 
 
-def _same_request(first: RowMapping, kind: JobKind, library: str | None) -> RowMapping:
+def _same_request(first: Row, kind: JobKind, library: str | None) -> Row:
     if (first["kind"], first["library_id"]) != (kind, library):
         raise InvalidArgument("This request id was used for another job; choose a new one.")
     return first
@@ -261,7 +265,7 @@ def _check_request_id(request_id: str) -> None:
         raise InvalidArgument(f"A request id has up to {_MAX_REQUEST_ID} printable characters.")
 
 
-def _known(conn: Connection, job_id: int) -> RowMapping:
+def _known(conn: Connection, job_id: int) -> Row:
     job = jobs.get(conn, job_id)
     if job is None:
         raise NotFound(f"There is no job {job_id}.")

@@ -19,13 +19,22 @@ class ScanPayload:
 class HashPayload:
     """Hash what the control plane marked; the files stand in the job's items."""
 
+    library: str | None = None  # of all libraries, if of none
+
 
 @dataclass(frozen=True)
 class HashItemPayload:
-    """One shard of a hash job: the marked files with these ids, both included."""
+    """One shard of a hash or verify job: its files with these ids, both included."""
 
     first_file_id: int
     last_file_id: int
+
+
+@dataclass(frozen=True)
+class VerifyPayload:
+    """Compare the hashed files of one library with their hashes; they stand in the job's items."""
+
+    library: str
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,7 @@ class Kind:
 KINDS: dict[JobKind, Kind] = {
     JobKind.SCAN: Kind(ScanPayload),
     JobKind.HASH: Kind(HashPayload, HashItemPayload),
+    JobKind.VERIFY: Kind(VerifyPayload, HashItemPayload),
     JobKind.PROBE: Kind(ProbePayload, ProbePayload, batch=500),
     JobKind.SWEEP: Kind(SweepPayload),
 }
