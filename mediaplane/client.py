@@ -135,6 +135,10 @@ class Client:
         request = libraries_v1.HashLibraryRequest(name=library_name(slug))
         return self.library_service.HashLibrary(request)
 
+    def verify(self, slug: str) -> jobs_v1.Job:
+        job = jobs_v1.Job(kind="JOB_KIND_VERIFY", library=library_name(slug))
+        return self.job_service.CreateJob(jobs_v1.CreateJobRequest(job=job))
+
     def files(
         self, slug: str, *, has_error: bool, include_missing: bool, limit: int | None = None
     ) -> Iterator[libraries_v1.File]:

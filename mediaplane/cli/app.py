@@ -17,6 +17,7 @@ from mediaplane.cli import (
     scan,
     trash,
     up,
+    verify,
     worker,
 )
 from mediaplane.cli.session import Server, Session, State, epilog
@@ -67,6 +68,7 @@ up.add_to(app)
 app.add_typer(library.app)
 app.add_typer(trash.app)
 scan.add_to(app)
+verify.add_to(app)
 app.add_typer(file.app)
 app.add_typer(asset.app)
 app.add_typer(duplicates.app)

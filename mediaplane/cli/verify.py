@@ -1,0 +1,109 @@
+"""`mediaplane verify`: finds files that the disk has damaged since they were hashed."""
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from mediaplane.cli import output
+from mediaplane.cli.documents import file_document, job_document, last_part, library_of
+from mediaplane.cli.library import Slug
+from mediaplane.cli.output import Json
+from mediaplane.cli.progress import follow, outcome, succeeded
+from mediaplane.cli.scan import NoWait
+from mediaplane.cli.session import Session, command
+
+if TYPE_CHECKING:
+    from mediaplane.client import Client
+
+_SHOWN_FILES = 20
+
+
+def add_to(app: typer.Typer) -> None:
+    examples = ["mediaplane verify holidays", "mediaplane verify holidays --json"]
+    command(app, "verify", examples=examples)(verify)
+
+
+def verify(session: Session, slug: Slug, no_wait: NoWait = False, as_json: Json = False) -> None:
+    """Read the hashed files of a library again and compare them with their hashes.
+
+    A file of other content whose size and time of change are as they were is damaged; the exit
+    code is 1 when there is one.
+    """
+    with session.client(works=not no_wait) as client:
+        job = client.verify(slug)
+        if no_wait:
+            _show_admitted(job, as_json=as_json)
+            return
+        job = follow(client, job.name, is_shown=not as_json)
+        damaged, unreadable = _wrong_files(client, slug)
+        if as_json:
+            output.json_document(
+                {
+                    "job": job_document(job),
+                    "damaged_files": [file_document(file) for file in damaged],
+                    "unreadable_files": [file_document(file) for file in unreadable],
+                }
+            )
+        else:
+            _show_result(job, slug, len(damaged), len(unreadable))
+            _show_damaged(client, slug, damaged)
+    if not succeeded(job):
+        output.tell(f"Error: {job.name} {outcome(job)}")
+    if damaged or not succeeded(job):
+        raise typer.Exit(1)
+
+
+def _wrong_files(client: "Client", slug: str) -> tuple[list[Any], list[Any]]:
+    """The damaged and the unreadable files of a library; without a hash, it is no verdict."""
+    damaged, unreadable = [], []
+    for file in client.files(slug, has_error=True, include_missing=False):
+        if file.error_code == "bit_rot":
+            damaged.append(file)
+        elif file.content_hash:
+            unreadable.append(file)
+    return damaged, unreadable
+
+
+def _show_admitted(job: Any, *, as_json: bool) -> None:
+    if as_json:
+        output.json_document({"job": job_document(job)})
+    else:
+        output.say(f"Admitted {job.name}. Follow it: mediaplane job watch {last_part(job.name)}")
+
+
+def _show_result(job: Any, slug: str, damaged: int, unreadable: int) -> None:
+    if job.total_items == 0:
+        output.say(
+            f"No file of {slug} has a hash yet; make them with: mediaplane hash {slug}. Only"
+            " possible duplicates are hashed unless the library wants all:"
+            f" mediaplane library set {slug} --hash-policy all"
+        )
+        return
+    output.say(
+        f"{output.plural(job.processed_items, 'file')} verified,"
+        f" {output.human_count(damaged)} damaged, {output.human_count(unreadable)} unreadable"
+    )
+    outdated = job.total_items - job.processed_items
+    if outdated and succeeded(job):
+        output.say(
+            f"{output.plural(outdated, 'file')} changed since the last scan and left out; look at"
+            f" what is new with: mediaplane scan {slug}"
+        )
+
+
+def _show_damaged(client: "Client", slug: str, damaged: list[Any]) -> None:
+    for file in damaged[:_SHOWN_FILES]:
+        output.say(f"  {slug}: {file.rel_path_display}")
+        copy = _sound_copy(client, file)
+        if copy is not None:
+            output.say(f"    another copy: {library_of(copy)}: {copy.rel_path_display}")
+    more = len(damaged) - _SHOWN_FILES
+    if more > 0:
+        output.say(f"  and {output.human_count(more)} more: mediaplane file list {slug} --errors")
+    if damaged:
+        output.say("Restore them from a backup or another copy, then verify again.")
+
+
+def _sound_copy(client: "Client", file: Any) -> Any:
+    copies = client.duplicate_files(file.group_key, limit=_SHOWN_FILES)
+    return next((copy for copy in copies if not copy.error_code), None)
