@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from sqlalchemy import URL, Engine, NullPool, create_engine, make_url, text
 
-from mediaplane.protocol.database import sqlite_url
+from mediaplane.protocol.engines import sqlite_url
 from tests.support.postgres import running_postgres
 
 # Makes an empty database, yields its URL and removes it afterwards.

@@ -1,45 +1,28 @@
 """Opens the database, SQLite or PostgreSQL, for one plane: the only place that knows which."""
 
-import json
-import select
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, text
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError
-from sqlalchemy.pool import QueuePool
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
-from mediaplane.errors import UnusableDatabase
-from mediaplane.filesystems import network_filesystem
 from mediaplane.protocol.authorizer import authorizer
+from mediaplane.protocol.engines import BEGIN, checked_url, is_usable, open_engine
 from mediaplane.protocol.lifecycle import WritePath
 from mediaplane.protocol.values import Plane
 
 if TYPE_CHECKING:
     from mediaplane.protocol.bell import Bell
 
-DATA_PLANE_ROLE = "mediaplane_data_plane"
-MINIMUM_POSTGRESQL = 16
-_BUSY_SECONDS = 30.0
-_JSON = json.JSONDecoder()
-_BEGIN = "mediaplane_begin"
 _TOPICS = "mediaplane_topics"
-# All that the data plane asks for is few rows, in the order of an index. On tables whose
-# statistics are young PostgreSQL would rather read them whole; and that is the best plan whatever
-# the parameters, so it need not be sought again for each of the first executions.
-_BY_INDEX = (
-    "enable_seqscan = off",
-    "enable_bitmapscan = off",
-    "enable_mergejoin = off",
-    "jit = off",
-    "plan_cache_mode = force_generic_plan",
-)
+_WORDS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "BEGIN"}
+# Connections kept open while nobody uses them.
+_KEPT = 8
 
 
 class Topic(StrEnum):
@@ -67,19 +50,21 @@ class Database:
         self._turn: AbstractContextManager[Any] = (
             threading.Lock() if self.dialect == "sqlite" else nullcontext()
         )
-        self.engine = _engine(self.url, plane)
-        # On PostgreSQL each statement sees what is committed before it, in a transaction or out
-        # of one: without it there are two round trips less.
-        self._reading = self._beginning("BEGIN", "")
-        # A write that begins as a read fails on SQLite when another writer got in between.
-        self._writing = self._beginning("BEGIN IMMEDIATE", "BEGIN")
-        self._writing_once = self._beginning("BEGIN IMMEDIATE", "")
+        self.engine = open_engine(self.url, plane)
+        # Ready for use: to get one from the engine's pool and to give it back takes about as long
+        # as a statement, and is part of the way from a new job to its start.
+        self._idle: deque[Connection] = deque()
+        self._is_closed = False
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Open a transaction that only reads."""
-        with self._reading.connect() as conn, conn.begin():
-            yield conn
+        with self._connection() as conn:
+            # On PostgreSQL each statement sees what is committed before it, in a transaction or
+            # out of one: without it there are two round trips less.
+            conn.info[BEGIN] = "BEGIN" if self.dialect == "sqlite" else ""
+            with conn.begin():
+                yield conn
 
     @contextmanager
     def write(self, *paths: WritePath, is_one_statement: bool = False) -> Iterator[Connection]:
@@ -87,14 +72,16 @@ class Database:
 
         One that is a single statement needs not be begun and ended on PostgreSQL.
         """
-        engine = self._writing_once if is_one_statement else self._writing
-        with self._turn, engine.connect() as conn:
+        with self._turn, self._connection() as conn:
             topics = conn.info[_TOPICS] = set()
             guarded = self.plane is Plane.DATA and self.dialect == "sqlite"
             if guarded:
                 _raw(conn).set_authorizer(authorizer(paths))
+            # A write that begins as a read fails on SQLite when another writer got in between.
+            is_bare = is_one_statement and self.dialect == "postgresql"
+            conn.info[BEGIN] = _WORDS[self.dialect] if not is_bare else ""
             try:
-                with conn.begin():
+                with nullcontext() if is_bare else conn.begin():
                     yield conn
             finally:
                 conn.info.pop(_TOPICS, None)
@@ -104,13 +91,39 @@ class Database:
             for topic in topics:
                 self.bell.ring(topic)
 
-    def _beginning(self, sqlite: str, postgresql: str) -> Engine:
-        """Return the engine as it begins transactions with these words."""
-        words = sqlite if self.dialect == "sqlite" else postgresql
-        return self.engine.execution_options(**{_BEGIN: words})
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        """Lend a connection, and keep it for the next use unless something went wrong."""
+        conn = self._take_idle() or self.engine.connect()
+        try:
+            yield conn
+        except BaseException:
+            conn.close()
+            raise
+        if conn.in_transaction():
+            conn.commit()  # of a bare statement: the server has ended it already
+        if len(self._idle) < _KEPT and not self._is_closed:
+            self._idle.append(conn)
+        else:
+            conn.close()
+
+    def _take_idle(self) -> Connection | None:
+        while self._idle:
+            try:
+                conn = self._idle.pop()
+            except IndexError:
+                break  # another thread was faster
+            if self.dialect == "sqlite" or is_usable(conn.connection.driver_connection):
+                return conn
+            conn.invalidate()
+            conn.close()
+        return None
 
     def close(self) -> None:
         """Close all connections."""
+        self._is_closed = True
+        while self._idle:
+            self._idle.pop().close()
         self.engine.dispose()
 
 
@@ -163,121 +176,6 @@ def lock(conn: Connection, name: str) -> None:
     if conn.dialect.name == "postgresql":
         query = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
         conn.execute(query, {"name": f"mediaplane:{name}"})
-
-
-def sqlite_url(path: Path) -> str:
-    """Return the URL of an SQLite file."""
-    return URL.create("sqlite", database=str(path)).render_as_string()
-
-
-def checked_url(text_url: str) -> URL:
-    """Return the URL of a database that can be used, with its driver."""
-    try:
-        url = make_url(text_url)
-    except ArgumentError:
-        raise UnusableDatabase(
-            "The database URL cannot be read; write sqlite:////path/to/file or"
-            " postgresql://user:password@host/name."
-        ) from None
-    backend = "postgresql" if url.drivername == "postgres" else url.get_backend_name()
-    if backend == "postgresql":
-        return url.set(drivername="postgresql+psycopg")
-    if backend != "sqlite" or not url.database or url.database == ":memory:":
-        raise UnusableDatabase(
-            f"The database {url.drivername!r} is not supported; use an SQLite file or"
-            f" PostgreSQL {MINIMUM_POSTGRESQL} or later."
-        )
-    filesystem = network_filesystem(Path(url.database).parent)
-    if filesystem:
-        raise UnusableDatabase(
-            f"The SQLite file {url.database} lies on a network file system ({filesystem}), where"
-            " it can be corrupted; keep the state on a local disk or use PostgreSQL."
-        )
-    return url
-
-
-def _engine(url: URL, plane: Plane) -> Engine:
-    options: dict[str, Any] = {"execution_options": {"mediaplane_plane": plane}}
-    if url.get_backend_name() == "postgresql":
-        engine = create_engine(
-            url,
-            pool_size=8,
-            max_overflow=24,
-            pool_use_lifo=True,  # the connection used last has its statements prepared
-            connect_args={"prepare_threshold": 1, "autocommit": True},
-            **options,
-        )
-        event.listen(engine, "connect", _postgresql_connected(plane))
-        event.listen(engine, "checkout", _refuse_closed)
-        event.listen(engine, "begin", _begin)
-        return engine
-    engine = create_engine(
-        url,
-        poolclass=QueuePool,
-        pool_size=8,
-        max_overflow=24,
-        connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False,
-                      "cached_statements": 512},
-        **options,
-    )  # fmt: skip
-    event.listen(engine, "connect", _sqlite_connected(plane))
-    event.listen(engine, "begin", _begin)
-    return engine
-
-
-def _sqlite_connected(plane: Plane) -> Any:
-    def prepare(raw: sqlite3.Connection, _record: object) -> None:
-        raw.isolation_level = None  # transactions are begun by _begin alone
-        raw.execute("PRAGMA journal_mode = WAL")
-        # FULL: what was acknowledged survives a power cut. NORMAL lost it when tried.
-        raw.execute("PRAGMA synchronous = FULL")
-        raw.execute("PRAGMA foreign_keys = ON")
-        raw.execute("PRAGMA temp_store = MEMORY")
-        raw.execute("PRAGMA cache_size = -16384")
-        if plane is Plane.DATA:
-            # Its first use declares a table, which the authorizer would refuse.
-            raw.execute("SELECT 1 FROM json_each('[]')").fetchall()
-            raw.set_authorizer(authorizer(()))
-
-    return prepare
-
-
-def _begin(conn: Connection) -> None:
-    words = conn.get_execution_options().get(_BEGIN, "BEGIN")
-    if words:
-        conn.exec_driver_sql(words)
-
-
-def _postgresql_connected(plane: Plane) -> Any:
-    # Its driver takes long to import, and SQLite does without.
-    from psycopg.types.json import set_json_loads  # noqa: PLC0415
-
-    def prepare(raw: Any, _record: object) -> None:
-        version = raw.info.server_version
-        if version < MINIMUM_POSTGRESQL * 10000:
-            raise UnusableDatabase(
-                f"PostgreSQL {version // 10000} is too old; mediaplane needs"
-                f" {MINIMUM_POSTGRESQL} or later."
-            )
-        set_json_loads(_read_json, raw)
-        if plane is Plane.DATA:
-            if raw.info.user != DATA_PLANE_ROLE:
-                raw.execute(f"SET ROLE {DATA_PLANE_ROLE}")
-            raw.execute("; ".join(f"SET {choice}" for choice in _BY_INDEX))
-
-    return prepare
-
-
-def _read_json(stored: str | bytes) -> Any:
-    # json.loads() takes as long again to find out that bytes are UTF-8.
-    return _JSON.decode(stored if isinstance(stored, str) else stored.decode())
-
-
-def _refuse_closed(raw: Any, _record: object, _proxy: object) -> None:
-    # A server that goes away says so on every connection: unlike a ping, looking costs no round
-    # trip. Who is refused gets a new connection.
-    if raw.closed or select.select([raw.fileno()], [], [], 0)[0]:
-        raise DisconnectionError
 
 
 def _raw(conn: Connection) -> sqlite3.Connection:

@@ -7,7 +7,8 @@ from sqlalchemy.exc import DBAPIError
 
 from mediaplane.errors import UnusableDatabase
 from mediaplane.protocol import tables
-from mediaplane.protocol.database import DATA_PLANE_ROLE, Database
+from mediaplane.protocol.database import Database
+from mediaplane.protocol.engines import DATA_PLANE_ROLE
 from mediaplane.protocol.values import Plane
 from mediaplane.protocol.write_paths import WRITE_PATHS
 

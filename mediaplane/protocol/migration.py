@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, NullPool, create_engine, event, inspe
 
 from mediaplane.errors import InvalidArgument, UnusableDatabase
 from mediaplane.protocol import revision
-from mediaplane.protocol.database import checked_url
+from mediaplane.protocol.engines import checked_url
 from mediaplane.protocol.tables import metadata
 
 # Another upgrade may be copying large tables.

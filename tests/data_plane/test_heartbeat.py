@@ -91,7 +91,7 @@ def test_a_request_to_cancel_reaches_the_work(
     assert held[0].control.cancelled.is_set()
 
 
-def test_a_worker_outlives_a_database_that_refuses_its_connections(
+def test_a_worker_outlives_a_database_that_refuses_its_transactions(
     desk: Desk, database: Databases, job_id: int, long_work: threading.Event
 ) -> None:
     refused: set[str] = set()
@@ -103,11 +103,11 @@ def test_a_worker_outlives_a_database_that_refuses_its_connections(
     engine = database.data.engine
     with Worker(database.data, slots=2):
         eventually(lambda: desk.job(job_id)["processed_items"])
-        event.listen(engine, "checkout", refuse)
+        event.listen(engine, "begin", refuse)
         try:
             eventually(lambda: refused == {"slot", "heartbeat"})
         finally:
-            event.remove(engine, "checkout", refuse)
+            event.remove(engine, "begin", refuse)
         before = desk.job(job_id)["processed_items"]
         eventually(lambda: desk.job(job_id)["processed_items"] > before)
         assert len([one for one in threading.enumerate() if one.name.startswith("slot-")]) == 2

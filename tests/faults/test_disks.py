@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
 
-from mediaplane.protocol.database import explain, sqlite_url
+from mediaplane.protocol.database import explain
+from mediaplane.protocol.engines import sqlite_url
 from tests.faults.mounts import cut_power, make_image, mounted_image, small_disk
 from tests.faults.site import Site
 from tests.faults.zygote import Zygote

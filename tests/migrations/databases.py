@@ -12,7 +12,7 @@ from sqlalchemy import Connection, NullPool, create_engine, inspect, text
 from sqlalchemy.engine import make_url
 
 from mediaplane.protocol import migration
-from mediaplane.protocol.database import sqlite_url
+from mediaplane.protocol.engines import sqlite_url
 from tests.support.databases import administrator
 from tests.support.postgres import PostgresServer
 

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from mediaplane.errors import InvalidArgument, UnusableDatabase
 from mediaplane.protocol import migration
-from mediaplane.protocol.database import sqlite_url
+from mediaplane.protocol.engines import sqlite_url
 from tests.migrations.databases import NewDatabases, add, connected, contents
 from tests.migrations.schema import schema_of
 from tests.migrations.whole import add_one_row_everywhere

@@ -8,7 +8,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import TextClause, text
 
 from mediaplane.protocol import migration, tables
-from mediaplane.protocol.database import checked_url
+from mediaplane.protocol.engines import checked_url
 from tests.migrations.databases import NewDatabases, add, connected
 from tests.migrations.schema import Schema, names, schema_of
 from tests.migrations.whole import add_one_row_everywhere

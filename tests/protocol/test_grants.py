@@ -10,7 +10,8 @@ from sqlalchemy import make_url, text
 
 from mediaplane.errors import UnusableDatabase
 from mediaplane.protocol import grants, migration
-from mediaplane.protocol.database import DATA_PLANE_ROLE, Database
+from mediaplane.protocol.database import Database
+from mediaplane.protocol.engines import DATA_PLANE_ROLE
 from mediaplane.protocol.grants import apply_grants
 from mediaplane.protocol.values import Plane
 from tests.support.databases import Databases, administrator, postgres_database

@@ -10,7 +10,8 @@ from uuid import uuid4
 from sqlalchemy import Connection, NullPool, create_engine, make_url, text
 
 from mediaplane.protocol import migration
-from mediaplane.protocol.database import Database, sqlite_url
+from mediaplane.protocol.database import Database
+from mediaplane.protocol.engines import sqlite_url
 from mediaplane.protocol.grants import apply_grants
 from mediaplane.protocol.values import Plane
 

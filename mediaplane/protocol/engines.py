@@ -1,0 +1,161 @@
+"""Makes the engine of a plane, for SQLite or PostgreSQL: the settings of each connection."""
+
+import json
+import select
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DisconnectionError
+from sqlalchemy.pool import QueuePool
+
+from mediaplane.errors import UnusableDatabase
+from mediaplane.filesystems import network_filesystem
+from mediaplane.protocol.authorizer import authorizer
+from mediaplane.protocol.values import Plane
+
+DATA_PLANE_ROLE = "mediaplane_data_plane"
+MINIMUM_POSTGRESQL = 16
+# Where a connection keeps the words with which it is to begin transactions.
+BEGIN = "mediaplane_begin"
+_BUSY_SECONDS = 30.0
+_JSON = json.JSONDecoder()
+# A connection of PostgreSQL that is open and in no transaction.
+_IDLE = 0
+# All that the data plane asks for is few rows, in the order of an index. On tables whose
+# statistics are young PostgreSQL would rather read them whole; and that is the best plan whatever
+# the parameters, so it need not be sought again for each of the first executions.
+_BY_INDEX = (
+    "enable_seqscan = off",
+    "enable_bitmapscan = off",
+    "enable_mergejoin = off",
+    "jit = off",
+    "plan_cache_mode = force_generic_plan",
+)
+
+
+def sqlite_url(path: Path) -> str:
+    """Return the URL of an SQLite file."""
+    return URL.create("sqlite", database=str(path)).render_as_string()
+
+
+def checked_url(text_url: str) -> URL:
+    """Return the URL of a database that can be used, with its driver."""
+    try:
+        url = make_url(text_url)
+    except ArgumentError:
+        raise UnusableDatabase(
+            "The database URL cannot be read; write sqlite:////path/to/file or"
+            " postgresql://user:password@host/name."
+        ) from None
+    backend = "postgresql" if url.drivername == "postgres" else url.get_backend_name()
+    if backend == "postgresql":
+        return url.set(drivername="postgresql+psycopg")
+    if backend != "sqlite" or not url.database or url.database == ":memory:":
+        raise UnusableDatabase(
+            f"The database {url.drivername!r} is not supported; use an SQLite file or"
+            f" PostgreSQL {MINIMUM_POSTGRESQL} or later."
+        )
+    filesystem = network_filesystem(Path(url.database).parent)
+    if filesystem:
+        raise UnusableDatabase(
+            f"The SQLite file {url.database} lies on a network file system ({filesystem}), where"
+            " it can be corrupted; keep the state on a local disk or use PostgreSQL."
+        )
+    return url
+
+
+def open_engine(url: URL, plane: Plane) -> Engine:
+    """Return the engine through which a plane uses the database."""
+    options: dict[str, Any] = {"execution_options": {"mediaplane_plane": plane}}
+    if url.get_backend_name() == "postgresql":
+        engine = create_engine(
+            url,
+            pool_size=8,
+            max_overflow=24,
+            pool_use_lifo=True,  # the connection used last has its statements prepared
+            pool_reset_on_return=None,  # what is begun is ended; if not, _refuse_unusable sees it
+            connect_args={"prepare_threshold": 1, "autocommit": True},
+            **options,
+        )
+        event.listen(engine, "connect", _postgresql_connected(plane))
+        event.listen(engine, "checkout", _refuse_unusable)
+        event.listen(engine, "begin", _begin)
+        return engine
+    engine = create_engine(
+        url,
+        poolclass=QueuePool,
+        pool_size=8,
+        max_overflow=24,
+        connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False,
+                      "cached_statements": 512},
+        **options,
+    )  # fmt: skip
+    event.listen(engine, "connect", _sqlite_connected(plane))
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _sqlite_connected(plane: Plane) -> Any:
+    def prepare(raw: sqlite3.Connection, _record: object) -> None:
+        raw.isolation_level = None  # transactions are begun by _begin alone
+        raw.execute("PRAGMA journal_mode = WAL")
+        # FULL: what was acknowledged survives a power cut. NORMAL lost it when tried.
+        raw.execute("PRAGMA synchronous = FULL")
+        raw.execute("PRAGMA foreign_keys = ON")
+        raw.execute("PRAGMA temp_store = MEMORY")
+        raw.execute("PRAGMA cache_size = -16384")
+        if plane is Plane.DATA:
+            # Its first use declares a table, which the authorizer would refuse.
+            raw.execute("SELECT 1 FROM json_each('[]')").fetchall()
+            raw.set_authorizer(authorizer(()))
+
+    return prepare
+
+
+def _begin(conn: Connection) -> None:
+    words = conn.info.get(BEGIN, "BEGIN")
+    if words:
+        conn.exec_driver_sql(words)
+
+
+def _postgresql_connected(plane: Plane) -> Any:
+    # Its driver takes long to import, and SQLite does without.
+    from psycopg.types.json import set_json_loads  # noqa: PLC0415
+
+    def prepare(raw: Any, _record: object) -> None:
+        version = raw.info.server_version
+        if version < MINIMUM_POSTGRESQL * 10000:
+            raise UnusableDatabase(
+                f"PostgreSQL {version // 10000} is too old; mediaplane needs"
+                f" {MINIMUM_POSTGRESQL} or later."
+            )
+        set_json_loads(_read_json, raw)
+        if plane is Plane.DATA:
+            if raw.info.user != DATA_PLANE_ROLE:
+                raw.execute(f"SET ROLE {DATA_PLANE_ROLE}")
+            raw.execute("; ".join(f"SET {choice}" for choice in _BY_INDEX))
+
+    return prepare
+
+
+def _read_json(stored: str | bytes) -> Any:
+    # json.loads() takes as long again to find out that bytes are UTF-8.
+    return _JSON.decode(stored if isinstance(stored, str) else stored.decode())
+
+
+def _refuse_unusable(raw: Any, _record: object, _proxy: object) -> None:
+    # Who is refused gets a new connection.
+    if not is_usable(raw):
+        raise DisconnectionError
+
+
+def is_usable(raw: Any) -> bool:
+    """Tell whether a connection of PostgreSQL is open and idle, as far as can be seen from here.
+
+    A server that goes away says so on every connection: unlike a ping, looking costs no round trip.
+    """
+    line = raw.pgconn
+    return line.transaction_status == _IDLE and not select.select([line.socket], [], [], 0)[0]
