@@ -54,6 +54,7 @@ def _follow_with_bar(client: "Client", name: str) -> Any:
     from rich import progress as bars  # noqa: PLC0415 - only a terminal needs it
 
     last = None
+    expected_files = 0
     with bars.Progress(
         bars.SpinnerColumn(),
         bars.TextColumn("{task.description}", markup=False),
@@ -62,25 +63,40 @@ def _follow_with_bar(client: "Client", name: str) -> Any:
         console=output.console(),
         transient=True,
     ) as progress:
-        task = progress.add_task(f"Waiting for {name}", total=None, job=None)
+        task = progress.add_task(f"Waiting for {name}", total=None, job=None, expected_files=0)
         for job in client.watch_job(name):
+            if last is None:
+                expected_files = _expected_files(client, job)
             last = job
-            _advance(progress, task, job)
+            _advance(progress, task, job, expected_files)
     return last
 
 
-def _advance(progress: "Progress", task: "TaskID", job: Any) -> None:
+def _expected_files(client: "Client", job: Any) -> int:
+    """About how many files a scan will find: those that are known. 0 where nobody can tell."""
+    if enum_name(job, "kind") != "scan":
+        return 0
+    found = {row.library: row.files for row in client.statistics().libraries}
+    return found.get(job.library, 0)
+
+
+def _advance(progress: "Progress", task: "TaskID", job: Any, expected_files: int) -> None:
     description = output.printable(activity(job))
     state = enum_name(job, "state")
     if state in {"pending", "retryable"}:
         description += f" ({state})"
     if job.total_bytes:
         total, completed = job.total_bytes, job.progress * job.total_bytes
-    elif job.total_items:
-        total, completed = job.total_items, job.processed_items
     else:
-        total, completed = None, job.processed_items
-    progress.update(task, description=description, total=total, completed=completed, job=job)
+        total, completed = _total_items(job, expected_files), job.processed_items
+    progress.update(
+        task,
+        description=description,
+        total=total,
+        completed=completed,
+        job=job,
+        expected_files=expected_files,
+    )
 
 
 def _figures_column() -> Any:
@@ -91,26 +107,39 @@ def _figures_column() -> Any:
         """Done, total, rate and time left, in the job's own unit."""
 
         def render(self, task: "Task") -> "Text":
-            return Text(figures(task.fields["job"], task.completed, task.speed))
+            fields = task.fields
+            shown = figures(fields["job"], task.completed, task.speed, fields["expected_files"])
+            return Text(shown)
 
     return Figures()
 
 
-def figures(job: Any, completed: float, speed: float | None) -> str:
+def figures(job: Any, completed: float, speed: float | None, expected_files: int = 0) -> str:
     """The numbers beside the bar; `speed` is per second, in bytes when the job counts bytes."""
     if job is None:
         return ""
-    files = output.human_count(job.processed_items)
-    if not job.total_bytes:
-        rate = f"  {output.human_count(speed)}/s" if speed else ""
-        if job.total_items:
-            return f"{files} of {output.plural(job.total_items, 'file')}{rate}"
-        return f"{output.plural(job.processed_items, 'file')}{rate}"
-    parts = [
-        f"{output.human_bytes(completed)} of {output.human_bytes(job.total_bytes)}",
-        f"{files} of {output.plural(job.total_items, 'file')}",
-    ]
+    counted = output.human_bytes if job.total_bytes else output.human_count
+    total = job.total_bytes or _total_items(job, expected_files)
+    parts = [_files(job, expected_files)]
+    if job.total_bytes:
+        parts.insert(0, f"{counted(completed)} of {counted(job.total_bytes)}")
     if speed:
-        left = (job.total_bytes - completed) / speed
-        parts += [f"{output.human_bytes(speed)}/s", f"{output.human_seconds(round(left))} left"]
+        parts.append(f"{counted(speed)}/s")
+    if speed and total:
+        parts.append(f"{output.human_seconds(round((total - completed) / speed))} left")
     return "  ".join(parts)
+
+
+def _total_items(job: Any, expected_files: int) -> int | None:
+    """How many there will be, as far as anybody knows; None where more came than was expected."""
+    if job.total_items:
+        return int(job.total_items)
+    return expected_files if job.processed_items < expected_files else None
+
+
+def _files(job: Any, expected_files: int) -> str:
+    total = _total_items(job, expected_files)
+    if not total:
+        return output.plural(job.processed_items, "file")
+    about = "" if job.total_items else "about "
+    return f"{output.human_count(job.processed_items)} of {about}{output.plural(total, 'file')}"

@@ -171,6 +171,17 @@ def test_figures_of_a_scan_have_a_count_and_a_rate() -> None:
     assert figures(job, 12345, 1000.4) == "12,345 files  1,000/s"
 
 
+def test_figures_of_a_scan_of_known_files_tell_about_how_long_it_takes() -> None:
+    job = Job(kind=JobKind.JOB_KIND_SCAN, processed_items=5000)
+    text = figures(job, 5000, 1000.0, expected_files=12_000)
+    assert text == "5,000 of about 12,000 files  1,000/s  7.0 s left"
+
+
+def test_figures_of_a_scan_that_finds_more_than_was_known_expect_nothing() -> None:
+    job = Job(kind=JobKind.JOB_KIND_SCAN, processed_items=13_000)
+    assert figures(job, 13_000, 1000.0, expected_files=12_000) == "13,000 files  1,000/s"
+
+
 def test_figures_of_a_hash_have_bytes_files_rate_and_time_left() -> None:
     job = Job(processed_items=5, total_items=10, total_bytes=1024**3, progress=0.5)
     text = figures(job, 512 * 1024**2, 64 * 1024**2)
