@@ -6,13 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mediaplane.cli import output
-from mediaplane.cli.documents import (
-    enum_name,
-    last_part,
-    library_document,
-    local_time,
-)
+from mediaplane.cli import library_record, output
+from mediaplane.cli.documents import enum_name, last_part, library_document
 from mediaplane.cli.output import Json, Limit
 from mediaplane.cli.session import Session, command
 from mediaplane.cli.sizes import parse_size
@@ -147,33 +142,17 @@ def list_libraries(session: Session, limit: Limit = None, as_json: Json = False)
 
 @command(app, "show", examples=["mediaplane library show holidays"])
 def show(session: Session, slug: Slug, as_json: Json = False) -> None:
-    """Show one library and its last scan."""
+    """Show one library: its files, duplicates, settings and last scan.
+
+    Duplicates are those with a file in this library; their copies may be in others.
+    """
     with session.client() as client:
         library = client.library(slug)
+        known = library_record.figures(client, last_part(library.name))
     if as_json:
-        output.json_document({"library": library_document(library)})
-        return
-    output.record(
-        [
-            ("Slug", last_part(library.name)),
-            ("Name", library.display_name),
-            ("Path", library.root_path_display),
-            ("Active", "yes" if library.is_active else "no, paused"),
-            ("Status", enum_name(library, "scan_status")),
-            ("Hashed files", enum_name(library, "hash_policy")),
-            ("Hash algorithm", enum_name(library, "hash_algorithm")),
-            ("Included", ", ".join(library.include_globs) or "all files"),
-            ("Excluded", ", ".join(library.exclude_globs)),
-            ("Hidden files", "passed over" if library.skips_hidden else "scanned"),
-            ("Other disks", "entered" if library.crosses_filesystems else "not entered"),
-            (
-                "Smallest file",
-                output.human_bytes(library.min_size_bytes) if library.min_size_bytes else "",
-            ),
-            ("Added", local_time(library, "create_time")),
-            *(_scan_fields(library.last_scan) if library.HasField("last_scan") else ()),
-        ]
-    )
+        output.json_document({"library": {**library_document(library), "figures": known}})
+    else:
+        output.record(library_record.fields(library, known))
 
 
 @command(
@@ -303,17 +282,4 @@ def _cells(library: Any) -> list[str]:
         output.human_bytes(scan.seen_bytes) if has_scan else "",
         enum_name(scan, "state") if has_scan else "never",
         library.root_path_display,
-    ]
-
-
-def _scan_fields(scan: Any) -> list[tuple[str, str]]:
-    state = enum_name(scan, "state")
-    return [
-        ("Last scan", f"{state}, began {local_time(scan, 'start_time')}"),
-        ("Scan error", scan.error_message),
-        ("Files", f"{output.human_count(scan.seen_files)}, {output.human_bytes(scan.seen_bytes)}"),
-        ("New", output.human_count(scan.new_files)),
-        ("Changed", output.human_count(scan.changed_files)),
-        ("Missing", output.human_count(scan.missing_files)),
-        ("Unreadable", output.human_count(scan.errored_files)),
     ]
