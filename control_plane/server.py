@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from contextlib import ExitStack
 
 from control_plane import loops
 from control_plane.feed import Feed
@@ -31,6 +32,19 @@ def run(locations: Locations, settings: ControlSettings, stop: threading.Event) 
     """Serve until `stop` is set."""
     database = Database(locations.database_url, Plane.CONTROL)
     revision.check(database)
+    with ExitStack() as stack:
+        if settings.control_metrics_address:
+            # Imported when asked for: most planes serve none, and start sooner.
+            from control_plane import metrics  # noqa: PLC0415
+
+            stack.enter_context(metrics.serving(database, settings.control_metrics_address))
+        _serve(database, locations, settings, stop)
+    database.close()
+
+
+def _serve(
+    database: Database, locations: Locations, settings: ControlSettings, stop: threading.Event
+) -> None:
     bell = database.bell = Bell(database, locations.runtime)
     feed = Feed(database, bell, settings.feed_seconds)
     server, states = serving.build_server(
@@ -51,7 +65,6 @@ def run(locations: Locations, settings: ControlSettings, stop: threading.Event) 
     for thread in threads:
         thread.join()
     bell.close()
-    database.close()
 
 
 def services(database: Database, feed: Feed, settings: ControlSettings) -> list[serving.Service]:

@@ -11,6 +11,9 @@ class ControlSettings:
 
     control_calls: int = setting(16, "Calls answered at the same time.", minimum=1)
     control_watchers: int = setting(128, "Watch streams held open at the same time.", minimum=1)
+    control_metrics_address: str = setting(
+        "", "Loopback address (host:port) that serves metrics over HTTP; none when empty."
+    )
     feed_seconds: float = setting(
         0.25, "Seconds between two looks for events that nobody rang for.", minimum=0.01
     )
