@@ -36,6 +36,8 @@ class FolderWatch:
         self, root: bytes, *, ignored: frozenset[Identity], crosses_filesystems: bool
     ) -> None:
         """Watch a folder; raises OSError where the kernel's limits do not allow it."""
+        # False once the folder was deleted or unmounted, even if another is in its place by now.
+        self.is_alive = True
         self._root = root
         self._ignored = ignored
         self._device = None if crosses_filesystems else os.stat(root).st_dev
@@ -73,7 +75,9 @@ class FolderWatch:
             self._add(self._root)  # some of the folders that came may have gone unheard
             return True
         if mask & _IGNORED:
-            return self._paths.pop(number, None) == self._root
+            if self._paths.pop(number, None) == self._root:
+                self.is_alive = False
+            return not self.is_alive
         folder = self._paths.get(number)
         if folder is None:
             return False  # of a folder that was moved away in the meantime

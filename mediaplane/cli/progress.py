@@ -73,7 +73,7 @@ def _follow_with_bar(client: "Client", name: str) -> Any:
 
 
 def _expected_files(client: "Client", job: Any) -> int:
-    """About how many files a scan will find: those that are known. 0 where nobody can tell."""
+    """About how many files a scan will find: as many as the last good one; 0 before the first."""
     if enum_name(job, "kind") != "scan":
         return 0
     found = {row.library: row.files for row in client.statistics().libraries}

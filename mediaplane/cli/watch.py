@@ -133,7 +133,9 @@ class Watched:
     def _follow_root(self) -> bool:
         """Watch what is at the root by now; returns whether that is another folder, or none."""
         identity = None if self.is_polled else _identity(self.library.root_path)
-        if identity == self._identity:
+        # A folder that is made anew may get the very identity of the one before.
+        is_dead = self._folders is not None and not self._folders.is_alive
+        if identity == self._identity and not is_dead:
             return False
         self._identity = identity
         self._stop()

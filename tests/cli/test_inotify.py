@@ -66,6 +66,16 @@ def test_a_change_is_told_once(root: Path, change: object) -> None:
         assert not watch.has_changed()
 
 
+def test_a_watch_ends_with_its_root_and_not_with_a_folder_below(root: Path) -> None:
+    with watched(root) as watch:
+        shutil.rmtree(root / "folder")
+        assert watch.has_changed()
+        assert watch.is_alive
+        shutil.rmtree(root)
+        assert watch.has_changed()
+        assert not watch.is_alive
+
+
 def test_folders_that_are_new_are_watched_with_all_below_them(root: Path) -> None:
     with watched(root) as watch:
         (root / "new" / "inner").mkdir(parents=True)
