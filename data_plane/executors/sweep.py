@@ -21,7 +21,7 @@ BATCH = 1000
 
 
 @dataclass
-class _Sweep:
+class _Run:
     """A sweep under way."""
 
     jail: Jail
@@ -34,10 +34,10 @@ def sweep(task: SweepTask, ctx: Context) -> None:
     """Remove every derivative whose row is gone."""
     with Jail(ctx.state) as jail:
         _check_roots(jail, task.roots)
-        under_way = _Sweep(jail, task, ctx.control)
+        run = _Run(jail, task, ctx.control)
         try:
             for owner in Owner:
-                _sweep_owner(under_way, owner)
+                _sweep_owner(run, owner)
         except JailRefused as refused:
             raise Fail(
                 "cache_refused",
@@ -46,8 +46,8 @@ def sweep(task: SweepTask, ctx: Context) -> None:
                 " in its place was not touched.",
             ) from None
     log.info("Removed %d files of %d bytes", ctx.control.items, ctx.control.bytes)
-    if under_way.unknown:
-        log.warning("Left alone %d names in the cache that are not ours", under_way.unknown)
+    if run.unknown:
+        log.warning("Left alone %d names in the cache that are not ours", run.unknown)
 
 
 def _check_roots(jail: Jail, roots: Sequence[bytes]) -> None:
@@ -68,38 +68,38 @@ def _check_roots(jail: Jail, roots: Sequence[bytes]) -> None:
             )
 
 
-def _sweep_owner(sweep: _Sweep, owner: Owner) -> None:
-    with _opened(sweep.jail, f"{FOLDER}/{owner}") as folder_fd:
+def _sweep_owner(run: _Run, owner: Owner) -> None:
+    with _opened(run.jail, f"{FOLDER}/{owner}") as folder_fd:
         if folder_fd is None:
             return
         with os.scandir(folder_fd) as entries:
             are_folders = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
     shards = [name for name, is_folder in are_folders.items() if is_folder]
-    sweep.unknown += len(are_folders) - len(shards)
+    run.unknown += len(are_folders) - len(shards)
     for shard in shards:
-        sweep.control.check()
-        with _opened(sweep.jail, f"{FOLDER}/{owner}/{shard}") as folder_fd:
+        run.control.check()
+        with _opened(run.jail, f"{FOLDER}/{owner}/{shard}") as folder_fd:
             # The folder itself stays, even when empty: a writer may be about to use it.
             if folder_fd is not None:
-                _sweep_shard(sweep, owner, shard, folder_fd)
+                _sweep_shard(run, owner, shard, folder_fd)
 
 
-def _sweep_shard(sweep: _Sweep, owner: Owner, shard: str, folder_fd: int) -> None:
-    names = iter(_our_names(sweep, owner, shard, folder_fd))
+def _sweep_shard(run: _Run, owner: Owner, shard: str, folder_fd: int) -> None:
+    names = iter(_our_names(run, owner, shard, folder_fd))
     while batch := dict(islice(names, BATCH)):
-        sweep.control.check()
+        run.control.check()
         # Asked after the folder was listed: a row is there before its files.
-        known = sweep.task.known(owner, set(batch.values()))
+        known = run.task.known(owner, set(batch.values()))
         for name, row_id in batch.items():
             if row_id in known:
                 continue
             if owner is Owner.ASSETS:
-                _remove_folder(sweep, folder_fd, name)
+                _remove_folder(run, folder_fd, name)
             else:
-                _remove_file(sweep, folder_fd, name)
+                _remove_file(run, folder_fd, name)
 
 
-def _our_names(sweep: _Sweep, owner: Owner, shard: str, folder_fd: int) -> list[tuple[str, int]]:
+def _our_names(run: _Run, owner: Owner, shard: str, folder_fd: int) -> list[tuple[str, int]]:
     """Return the names in the folder of a shard that belong to rows, each with its row."""
     found = []
     with os.scandir(folder_fd) as entries:
@@ -109,13 +109,13 @@ def _our_names(sweep: _Sweep, owner: Owner, shard: str, folder_fd: int) -> list[
             if row_id is not None and is_plain(follow_symlinks=False):
                 found.append((entry.name, row_id))
             else:
-                sweep.unknown += 1
+                run.unknown += 1
     return found
 
 
-def _remove_folder(sweep: _Sweep, shard_fd: int, name: str) -> None:
+def _remove_folder(run: _Run, shard_fd: int, name: str) -> None:
     """Remove the files of an asset, and its folder when nothing else is in it."""
-    sweep.control.check()
+    run.control.check()
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         folder_fd = os.open(name, flags, dir_fd=shard_fd)
@@ -126,21 +126,21 @@ def _remove_folder(sweep: _Sweep, shard_fd: int, name: str) -> None:
             are_files = {entry.name: entry.is_file(follow_symlinks=False) for entry in entries}
         for file, is_file in are_files.items():
             if is_file and file in set(AssetFile):
-                _remove_file(sweep, folder_fd, file)
+                _remove_file(run, folder_fd, file)
             else:
-                sweep.unknown += 1
+                run.unknown += 1
     finally:
         os.close(folder_fd)
     with suppress(OSError):  # not empty, and then it stays
         os.rmdir(name, dir_fd=shard_fd)
 
 
-def _remove_file(sweep: _Sweep, folder_fd: int, name: str) -> None:
+def _remove_file(run: _Run, folder_fd: int, name: str) -> None:
     with suppress(FileNotFoundError):
         size_bytes = os.stat(name, dir_fd=folder_fd, follow_symlinks=False).st_size
         os.unlink(name, dir_fd=folder_fd)
-        sweep.control.items += 1
-        sweep.control.bytes += size_bytes
+        run.control.items += 1
+        run.control.bytes += size_bytes
 
 
 @contextmanager

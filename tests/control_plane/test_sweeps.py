@@ -1,11 +1,14 @@
 """At most one sweep of the cache is under way, and a purge asks for one."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from grpc import StatusCode
+from sqlalchemy import event, text
 
+from control_plane.store.sweeps import active
 from mediaplane.v1 import job_service_pb2 as pb
 from mediaplane.v1 import library_service_pb2 as libraries_pb
 from tests.support import worker
@@ -97,6 +100,25 @@ def test_a_batch_has_no_sweeps(control: ControlPlane) -> None:
 def test_a_sweep_and_a_scan_wait_side_by_side(control: ControlPlane) -> None:
     control.create(SWEEP)
     assert state(control.create(pb.JOB_KIND_SCAN, control.library("photos"))) == "pending"
+
+
+def test_a_look_for_a_sweep_reads_no_history(control: ControlPlane) -> None:
+    with control.database.control.write() as conn:
+        rows = Rows(conn)
+        for _ in range(500):
+            rows.add("jobs", kind="sweep", status="completed")
+        conn.execute(text("ANALYZE"))
+        explain = "EXPLAIN QUERY PLAN" if conn.dialect.name == "sqlite" else "EXPLAIN"
+        asked: list[str] = []
+        event.listen(conn, "before_cursor_execute", lambda *given: asked.append(given[2]))
+        assert active(conn) is None
+        lines = conn.exec_driver_sql(f"{explain} {asked[-1]}").all()
+    plan = "\n".join(str(line[-1]) for line in lines)
+    assert set(re.findall(r"ix_jobs_\w+", plan)) == {
+        "ix_jobs_claim", "ix_jobs_running", "ix_jobs_retryable",
+    }  # fmt: skip
+    assert "Seq Scan" not in plan
+    assert not re.search(r"SCAN jobs(?! USING)", plan)
 
 
 def test_a_purge_asks_for_a_sweep_once_the_library_is_gone(control: ControlPlane) -> None:
