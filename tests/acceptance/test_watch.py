@@ -152,8 +152,8 @@ def test_work_in_a_state_directory_inside_the_library_leads_to_no_scan(
 ) -> None:
     commands = Commands(root / "state")
     with watching(commands, root) as process:
-        # Longer than any quiet time, and written to the database all the while.
-        commands.run("job", "probe", "--seconds", "0.5", "--items", "20")
+        # Writes to the database, and then leaves it quiet for longer than a rescan waits.
+        commands.run("job", "probe", "--seconds", "8")
         assert scans(commands) == len(process.documents) == 1
         (root / "copy").write_bytes(b"equal")
         assert process.rescan(1)["duplicate_files"] == 2
