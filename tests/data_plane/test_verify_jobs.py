@@ -19,6 +19,7 @@ from tests.support.databases import Copies, Databases, opened
 from tests.support.files import add_files, content
 from tests.support.planes import LIBRARY, Desk, Worker, control_loops
 from tests.support.scanning import put
+from tests.support.waiting import eventually
 
 CONTENT = b"what the camera wrote"
 
@@ -185,6 +186,26 @@ def test_a_worker_that_takes_over_does_not_read_finished_shards_again(
     with Worker(database.data):
         desk.wait_for(job_id, "completed")
     assert codes(desk) == {b"a": None, b"b": "bit_rot", b"c": "bit_rot"}
+
+
+def test_a_verify_job_is_cancelled_in_the_middle_of_a_file(
+    desk: Desk, root: Path, worker: Worker
+) -> None:
+    for name in ("huge", "huge as well"):
+        with (root / name).open("wb") as file:
+            file.truncate(1 << 40)
+    desk.add_library(root)
+    desk.run(JobKind.SCAN)
+    desk.change(
+        "UPDATE library_files SET hash_algorithm = 'blake3', content_hash = :digest",
+        digest=bytes(32),
+    )
+    job_id = desk.create(JobKind.VERIFY)
+    eventually(lambda: desk.items(job_id)[0]["processed_bytes"] > 0)
+    desk.cancel(job_id)
+    desk.wait_for(job_id, "cancelled")
+    assert [item["status"] for item in desk.items(job_id)] == ["cancelled"] * 2
+    assert codes(desk) == {b"huge": None, b"huge as well": None}
 
 
 def test_the_files_of_a_shard_are_found_by_their_ids(sqlite_template: Copies) -> None:
