@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 
 from sqlalchemy import Connection
-from sqlalchemy.engine import RowMapping
 
 from control_plane.frontier import Frontier
 from control_plane.services import wire
 from control_plane.store import events, jobs
 from mediaplane.protocol.bell import Bell
 from mediaplane.protocol.database import Database, Topic
+from mediaplane.protocol.driver import Row
 from mediaplane.v1.job_service_pb2 import WatchJobsResponse
 
 log = logging.getLogger(__name__)
@@ -180,7 +180,7 @@ class Feed:
                 if not boxes:
                     self._mailboxes.pop(job_id, None)
 
-    def _deliver(self, rows: Sequence[RowMapping]) -> None:
+    def _deliver(self, rows: Sequence[Row]) -> None:
         wanted = [row for row in rows if self._addressees(row["job_id"])]
         if not wanted:
             return
@@ -218,7 +218,7 @@ class Feed:
                 self._ear.wait(self._seconds)
 
 
-def _messages(conn: Connection, rows: Sequence[RowMapping]) -> list[WatchJobsResponse]:
+def _messages(conn: Connection, rows: Sequence[Row]) -> list[WatchJobsResponse]:
     """Return the messages of events, each with its job as it is now."""
     found = jobs.get_many(conn, sorted({row["job_id"] for row in rows})) if rows else []
     shown = {row["id"]: wire.job(row) for row in found}

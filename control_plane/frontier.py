@@ -3,10 +3,9 @@
 import sys
 from collections.abc import Sequence
 
-from sqlalchemy.engine import RowMapping
-
 from control_plane.store import events
 from mediaplane.protocol.database import Database
+from mediaplane.protocol.driver import Row
 
 # How far back a new frontier looks for ids whose transactions may still be under way.
 _START_WINDOW = 10_000
@@ -35,7 +34,7 @@ class Frontier:
         with self._database.read() as conn:
             self.event_id = events.last_id_before_gap(conn, _START_WINDOW)
 
-    def look(self, limit: int) -> Sequence[RowMapping]:
+    def look(self, limit: int) -> Sequence[Row]:
         """Return the next events that nothing can precede any more, without moving."""
         had_doubt = self._doubt is not None
         rows = self._read(limit)
@@ -43,7 +42,7 @@ class Frontier:
             rows = self._read(limit)  # mostly whoever left the gap has ended already
         return rows
 
-    def _read(self, limit: int) -> Sequence[RowMapping]:
+    def _read(self, limit: int) -> Sequence[Row]:
         with self._database.read() as conn:
             # Before the events are read: what had ended by then is seen by the reading.
             if self._doubt and events.oldest_writer(conn) >= self._doubt[1]:
@@ -56,7 +55,7 @@ class Frontier:
                 self._doubt = rows[-1]["id"], events.newest_writer(conn)
         return rows[:complete]
 
-    def _complete(self, rows: Sequence[RowMapping]) -> int:
+    def _complete(self, rows: Sequence[Row]) -> int:
         """Return how many rows come before the first gap that may still be filled."""
         previous = self.event_id
         for number, row in enumerate(rows):

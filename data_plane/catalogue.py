@@ -4,30 +4,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from sqlalchemy import Connection, String, bindparam, select, text, update
+from sqlalchemy import select, text, update
 
 from data_plane.executor import (
     Fail,
-    HashResult,
-    HashTask,
     LeaseLost,
     ProbeTask,
     ScanCounts,
     ScanSettings,
     ScanTask,
     Seen,
-    ToHash,
     Unseen,
 )
 from data_plane.media_types import media_type
 from mediaplane.protocol import gate, kinds
 from mediaplane.protocol import write_paths as paths
-from mediaplane.protocol.clock import NOW_SQL, now_ms
-from mediaplane.protocol.database import Database, lock, update_many
+from mediaplane.protocol.clock import now_ms
+from mediaplane.protocol.database import Database
 from mediaplane.protocol.driver import Row
-from mediaplane.protocol.duplicates import DUPLICATES, summarise
 from mediaplane.protocol.tables import libraries, scan_sessions
-from mediaplane.protocol.values import HashAlgorithm, JobKind, ScanChange, ScanSessionStatus
+from mediaplane.protocol.values import JobKind, ScanChange, ScanSessionStatus
 
 _KNOWN_PAGE = 10_000
 _ENTRY = ("session_id", "change", "rel_path", "media_type", "size_bytes", "mtime_ns", "device",
@@ -38,13 +34,6 @@ _KNOWN = text(
     "SELECT rel_path, size_bytes, mtime_ns, device, inode FROM library_files"
     " WHERE library_id = :library AND rel_path > :after AND NOT is_missing"
     " ORDER BY rel_path LIMIT :limit"
-)
-_MARKED = (
-    "SELECT f.id, l.absolute_path, f.rel_path, f.size_bytes, f.mtime_ns, l.hash_algorithm"
-    " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
-    " WHERE f.needs_hash AND f.id BETWEEN :first AND :last"
-    " AND l.is_active AND l.deleted_at IS NULL AND (:library IS NULL OR f.library_id = :library)"
-    " ORDER BY f.id"
 )
 
 
@@ -148,56 +137,7 @@ class Report:
         return bool(row.status == ScanSessionStatus.SUCCEEDED)
 
 
-def hash_task(database: Database, item: Row) -> HashTask:
-    """Read the files of a shard that still need their hash."""
-    shard = kinds.decode_item(JobKind.HASH, item["payload"])
-    with database.read() as conn:
-        library = conn.execute(
-            text("SELECT library_id FROM jobs WHERE id = :job"), {"job": item["job_id"]}
-        ).scalar()
-        # The type matters where the value is NULL, which PostgreSQL cannot guess from.
-        query = text(_MARKED).bindparams(bindparam("library", type_=String()))
-        bound = {"first": shard.first_file_id, "last": shard.last_file_id, "library": library}
-        rows = conn.execute(query, bound).all()
-    return HashTask(
-        [
-            ToHash(file_id, bytes(root), bytes(path), size, mtime, HashAlgorithm(algorithm))
-            for file_id, root, path, size, mtime, algorithm in rows
-        ]
-    )
-
-
 def probe_task(_database: Database, row: Row) -> ProbeTask:
     """Read what a probe, or an item of one, is to do."""
     payload = kinds.decode(JobKind.PROBE, row["payload"])
     return ProbeTask(payload.seconds, payload.scratch_bytes, row["total_items"] or 0)
-
-
-def record_hashes(conn: Connection, result: HashResult) -> None:
-    """Write the hashes of a shard, and count the duplicate groups that they change."""
-    lock(conn, DUPLICATES)
-    now = NOW_SQL[conn.dialect.name]
-    state = {"id": "BIGINT", "size_bytes": "BIGINT", "mtime_ns": "BIGINT"}
-    # A result belongs to the state of the file that was read; a newer scan wins.
-    as_read = (
-        f"updated_at = {now}{{source}} WHERE library_files.id = {{id}} AND needs_hash"
-        " AND library_files.size_bytes = {size_bytes} AND library_files.mtime_ns = {mtime_ns}"
-    )
-    update_many(
-        conn,
-        "UPDATE library_files SET needs_hash = false, hash_algorithm = {algorithm},"
-        f" content_hash = {{digest}}, error_code = NULL, error_message = NULL, {as_read}",
-        state | {"algorithm": "TEXT", "digest": "BYTEA"},
-        [(*_state(file), file.algorithm, digest) for file, digest in result.hashed],
-    )
-    update_many(
-        conn,
-        f"UPDATE library_files SET error_code = {{code}}, error_message = {{message}}, {as_read}",
-        state | {"code": "TEXT", "message": "TEXT"},
-        [(*_state(file), code, message) for file, code, message in result.unhashed],
-    )
-    summarise(conn, [(file.algorithm, digest) for file, digest in result.hashed])
-
-
-def _state(file: ToHash) -> tuple[int, int, int]:
-    return file.file_id, file.size_bytes, file.mtime_ns

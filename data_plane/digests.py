@@ -11,7 +11,14 @@ from blake3 import blake3
 from data_plane.executor import Hashed, ToHash, Unhashed, explain, state_of
 from mediaplane.protocol.values import HashAlgorithm
 
+PREFIX_BYTES = 16 << 10
 _BLOCK_BYTES = 1 << 20
+_HASHERS: dict[str, Any] = {HashAlgorithm.BLAKE3: blake3, HashAlgorithm.SHA256: hashlib.sha256}
+CHANGED = ("changed", "It has changed since the scan; scan the library again.")
+
+# The digest of a file, or the code and the message of why it has none.
+Answer = bytes | tuple[str, str]
+
 # Reading into one buffer per thread is as fast as mapping the file, and unlike a mapping it
 # survives a file that is cut off while it is read.
 _buffers = threading.local()
@@ -21,15 +28,26 @@ def hash_file(
     file: ToHash, open_file: Callable[[bytes], int], read: Callable[[int], None]
 ) -> Hashed | Unhashed:
     """Hash a file that still is as it was scanned; `read` is told of the bytes as they come."""
+    return _hash_as_scanned(file, open_file, lambda fd: _digest(file, fd, read))
+
+
+def hash_prefix(file: ToHash, open_file: Callable[[bytes], int]) -> Hashed | Unhashed:
+    """Hash the beginning of a file that still is as it was scanned."""
+    return _hash_as_scanned(file, open_file, lambda fd: blake3(os.read(fd, PREFIX_BYTES)).digest())
+
+
+def _hash_as_scanned(
+    file: ToHash, open_file: Callable[[bytes], int], digest_of: Callable[[int], bytes]
+) -> Hashed | Unhashed:
     try:
         descriptor = open_file(file.rel_path)
         try:
             before = os.fstat(descriptor)
             if state_of(before) != (file.size_bytes, file.mtime_ns):
-                return _changed(file)
-            digest = _digest(file, descriptor, read)
+                return Unhashed(file, *CHANGED)
+            digest = digest_of(descriptor)
             if _version(os.fstat(descriptor)) != _version(before):
-                return _changed(file)
+                return Unhashed(file, *CHANGED)
             return Hashed(file, digest)
         finally:
             os.close(descriptor)
@@ -37,17 +55,31 @@ def hash_file(
         return Unhashed(file, *explain(error))
 
 
+def hash_small(
+    opened: tuple[int, os.stat_result], size_bytes: int, mtime_ns: int, algorithm: str
+) -> Answer:
+    """Hash a small file that was opened with its state, in one go, and close it."""
+    descriptor, before = opened
+    try:
+        if state_of(before) != (size_bytes, mtime_ns):
+            return CHANGED
+        content = os.read(descriptor, size_bytes)
+        while len(content) < size_bytes and (more := os.read(descriptor, size_bytes)):
+            content += more
+        if _version(os.fstat(descriptor)) != _version(before):
+            return CHANGED
+    finally:
+        os.close(descriptor)
+    return bytes(_HASHERS[algorithm](content[:size_bytes]).digest())
+
+
 def _version(info: os.stat_result) -> tuple[int, int, int]:
     # Who writes to a file can put its mtime back, but not its ctime.
     return info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
 
-def _changed(file: ToHash) -> Unhashed:
-    return Unhashed(file, "changed", "It has changed since the scan; scan the library again.")
-
-
 def _digest(file: ToHash, descriptor: int, read: Callable[[int], None]) -> bytes:
-    hasher: Any = blake3() if file.algorithm is HashAlgorithm.BLAKE3 else hashlib.sha256()
+    hasher = _HASHERS[file.algorithm]()
     view, total = _buffer(), 0
     # No further than it was long: one that grows while it is read could keep us here for ever, and
     # is found out afterwards.

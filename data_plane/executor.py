@@ -4,7 +4,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -98,6 +98,8 @@ class Context:
     scratch_file: Callable[[], AbstractContextManager[BinaryIO]] = tempfile.TemporaryFile
     # The state directory, which holds the cache.
     state: bytes = b""
+    # Told of bytes that were read to hash them; waits as long as the budget demands.
+    spend: Callable[[int], None] = lambda _length: None
 
 
 class Seen(NamedTuple):
@@ -186,9 +188,18 @@ class ToHash(NamedTuple):
 
 @dataclass(frozen=True)
 class HashTask:
-    """Hash a shard of files."""
+    """Hash a shard of files, once it is known which of them begin alike."""
 
-    files: Iterable[ToHash]
+    is_early: Callable[[], bool]
+    # The files that need not be read, because no other begins alike, and those that need to be.
+    read: Callable[[], tuple[Sequence[ToHash], Sequence[ToHash]]]
+
+
+@dataclass(frozen=True)
+class PrefixTask:
+    """Hash the beginnings of a shard of files."""
+
+    files: Sequence[ToHash]
 
 
 class Hashed(NamedTuple):
@@ -212,6 +223,9 @@ class HashResult:
 
     hashed: list[Hashed] = field(default_factory=list)
     unhashed: list[Unhashed] = field(default_factory=list)
+    # Files without a duplicate, as their beginnings show.
+    distinct: Sequence[ToHash] = ()
+    prefixes: list[Hashed] = field(default_factory=list)
     # Files of roots that are not there: left as they are, for the next run.
     left: int = 0
 

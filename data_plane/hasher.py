@@ -9,16 +9,15 @@ import os
 import signal
 import socket
 import sys
-from functools import partial
 from itertools import groupby
 from multiprocessing.connection import Connection
 
-from data_plane.digests import hash_file
-from data_plane.executor import Hashed, ToHash, explain
+from data_plane.digests import Answer, hash_small
+from data_plane.executor import explain
 from data_plane.jail import PROC_FD, Jail
 
-# For each file its digest, or the code and the message of why it has none.
-Answer = bytes | tuple[str, str]
+# Path, size, time of change and algorithm: no more than is needed, and no object to be made of it.
+SmallFile = tuple[bytes, int, int, str]
 
 
 def main() -> None:
@@ -39,29 +38,30 @@ def main() -> None:
                 os.close(descriptors[0])
 
 
-def _answers(root: int, files: list[ToHash]) -> list[Answer]:
+def _answers(root: int, files: list[SmallFile]) -> list[Answer]:
     answers: list[Answer] = []
     with Jail(PROC_FD % root) as jail:
-        for folder, there in groupby(files, key=lambda file: file.rel_path.rpartition(b"/")[0]):
+        for folder, there in groupby(files, key=lambda file: file[0].rpartition(b"/")[0]):
             answers += _answers_of_folder(jail, folder, list(there))
     return answers
 
 
-def _answers_of_folder(jail: Jail, folder: bytes, files: list[ToHash]) -> list[Answer]:
+def _answers_of_folder(jail: Jail, folder: bytes, files: list[SmallFile]) -> list[Answer]:
     try:
         folder_fd = jail.open_dir(folder)
     except OSError as error:
         return [explain(error)] * len(files)
+    answers: list[Answer] = []
     try:
-        open_file = partial(jail.open_file_in, folder_fd)
-        found = [hash_file(file, open_file, _ignore) for file in files]
+        for rel_path, size_bytes, mtime_ns, algorithm in files:
+            try:
+                opened = jail.open_file_in(folder_fd, rel_path)
+                answers.append(hash_small(opened, size_bytes, mtime_ns, algorithm))
+            except OSError as error:
+                answers.append(explain(error))
     finally:
         os.close(folder_fd)
-    return [one.digest if isinstance(one, Hashed) else (one.code, one.message) for one in found]
-
-
-def _ignore(_length: int) -> None:
-    """A batch is small: its progress is told when it is done."""
+    return answers
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 
+from data_plane.digests import Answer
 from data_plane.executor import Hashed, ToHash, Unhashed
-from data_plane.hasher import Answer
 from data_plane.jail import Jail
 
 _CHECK_SECONDS = 0.2
@@ -44,7 +44,12 @@ class Hasher:
         """Hash files below a root that is open here; `check` raises what ends the wait early."""
         try:
             socket.send_fds(self._line, [b"."], [jail.fileno()])
-            self._messages.send(list(files))
+            self._messages.send(
+                [
+                    (file.rel_path, file.size_bytes, file.mtime_ns, file.algorithm.value)
+                    for file in files
+                ]
+            )
             while not self._messages.poll(_CHECK_SECONDS):
                 check()
             answers: list[Answer] = self._messages.recv()

@@ -26,6 +26,8 @@ _RETRIES = {errno.EAGAIN: 64, errno.EINTR: 64, errno.EXDEV: 1}
 
 _PATH = os.O_PATH | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY
+# Not to wait for a FIFO that takes the file's place after it was looked at.
+_READ_NAME = _READ | os.O_NOFOLLOW | os.O_NONBLOCK
 _SCAN = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
 
 _WHY = {
@@ -113,27 +115,29 @@ class Jail:
             error.filename = rel
             raise
 
-    def open_file_in(self, folder_fd: int, rel: bytes) -> int:
-        """Open a regular file of a folder that `open_dir` has opened, as `open_file` does.
+    def open_file_in(self, folder_fd: int, rel: bytes) -> tuple[int, os.stat_result]:
+        """Open a regular file of a folder that `open_dir` has opened; return its state as well.
 
-        For many files of one folder: its path is not walked again for each of them.
+        For many small files: of the system calls that `open_file` makes, half are left.
         """
         name = rel.rpartition(b"/")[2]
         if name in (b"", b".", b"..") or b"\0" in name:
             _check(rel)
         try:
-            path_fd = os.open(name, _PATH | os.O_NOFOLLOW, dir_fd=folder_fd)
-            return self._open_regular(path_fd, rel)
+            found = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+            _check_regular(found, rel)
+            fd = self._quietly(_open_at, folder_fd, name, _READ_NAME, found.st_uid)
         except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise JailRefused("symlink", rel) from None
             error.filename = rel
             raise
+        return fd, _check_same(fd, found, rel)
 
     def _open_regular(self, path_fd: int, rel: bytes) -> int:
         try:
             found = os.fstat(path_fd)
-            if not stat.S_ISREG(found.st_mode):
-                reason = "symlink" if stat.S_ISLNK(found.st_mode) else "not_regular"
-                raise JailRefused(reason, rel)
+            _check_regular(found, rel)
             return self._reopen(path_fd, found, rel)
         finally:
             os.close(path_fd)
@@ -163,10 +167,7 @@ class Jail:
             fd = self._quietly(_open_at, path_fd, PROC_FD % path_fd, _READ, found.st_uid)
         except FileNotFoundError:
             fd = self._open_by_name(found, rel)
-        opened = os.fstat(fd)
-        if opened.st_ino != found.st_ino or opened.st_dev != found.st_dev:
-            os.close(fd)
-            raise JailRefused("changed", rel)
+        _check_same(fd, found, rel)
         return fd
 
     # Without /proc a name must be looked up again, so what it names may have changed meanwhile.
@@ -199,6 +200,20 @@ def _check(rel: bytes) -> None:
         check_rel_path(rel)
     except PathRefused as refused:
         raise JailRefused(refused.reason, rel) from None
+
+
+def _check_regular(found: os.stat_result, rel: bytes) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise JailRefused("symlink" if stat.S_ISLNK(found.st_mode) else "not_regular", rel)
+
+
+def _check_same(fd: int, found: os.stat_result, rel: bytes) -> os.stat_result:
+    """Return the state of an opened file; close it when it is another than was looked at."""
+    opened = os.fstat(fd)
+    if opened.st_ino != found.st_ino or opened.st_dev != found.st_dev:
+        os.close(fd)
+        raise JailRefused("changed", rel)
+    return opened
 
 
 # One per set of flags, shared by all threads and never freed: the kernel only reads it.

@@ -51,7 +51,8 @@ _OPEN_ITEMS = text(
 )
 _DONE_ITEMS = text(
     "SELECT coalesce(sum(processed_items), 0) AS items,"
-    " coalesce(sum(CASE WHEN status = 'failed' THEN 1 ELSE 0 END), 0) AS failed"
+    " coalesce(sum(CASE WHEN status = 'failed' THEN 1 ELSE 0 END), 0) AS failed,"
+    " coalesce(sum(CASE WHEN status = 'cancelled' THEN 1 ELSE 0 END), 0) AS cancelled"
     " FROM job_items WHERE job_id = :job"
 )
 
@@ -261,6 +262,8 @@ class Runner:
             held.control.wait(_ITEM_WAIT_SECONDS)
             self._queue.recover()
         held.control.items = int(done.items)
+        if done.cancelled:  # the last one, perhaps: nothing else would tell that the job is
+            raise Cancelled
         if done.failed:
             raise Fail(
                 "items_failed",

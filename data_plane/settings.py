@@ -26,6 +26,11 @@ class DataSettings:
     progress_seconds: float = setting(
         0.5, "Seconds between two progress reports and looks for cancellation.", minimum=0.05
     )
+    hash_bytes_per_second: float = setting(
+        0.0,
+        "Bytes that all workers together may read a second to hash them; 0: no limit.",
+        minimum=0,
+    )
     worker_name: str = setting("", "Name of this worker; the host's name when empty.")
     roots: str = setting(
         "", "Folders, separated by ':', that libraries must lie in; any folder when empty."

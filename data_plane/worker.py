@@ -7,11 +7,13 @@ import re
 import socket
 import threading
 import uuid
+from functools import partial
 from typing import Any
 
 from data_plane.executor import Context, Control
 from data_plane.flight_log import FlightLog
 from data_plane.heartbeat import Heartbeat
+from data_plane.io_budget import HASHING, IoBudget
 from data_plane.leases import Leases
 from data_plane.roots import Roots
 from data_plane.runner import Runner
@@ -45,6 +47,7 @@ class Worker:
         self._state = os.fsencode(locations.state)
         info = os.stat(self._state)
         self._own_folders = frozenset({(info.st_dev, info.st_ino)})
+        self._budget = IoBudget(database, HASHING, settings.hash_bytes_per_second)
         self._bell = Bell(database, locations.runtime)
         database.bell = self._bell
         self._runner = Runner(
@@ -83,7 +86,12 @@ class Worker:
 
     def _context(self, control: Control) -> Context:
         return Context(
-            control, self.roots.open_jail, self._own_folders, self._scratch.file, self._state
+            control,
+            self.roots.open_jail,
+            self._own_folders,
+            self._scratch.file,
+            self._state,
+            partial(self._budget.spend, control),
         )
 
     def _stats(self) -> dict[str, Any]:

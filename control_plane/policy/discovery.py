@@ -1,10 +1,10 @@
 """Decides what a scan means: which files are new, and when a file may be called missing."""
 
 from sqlalchemy import Connection
-from sqlalchemy.engine import RowMapping
 
 from control_plane.store import discovery, libraries, moves
 from mediaplane.protocol.database import Database, try_lock
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.values import JobStatus, ScanChange, ScanSessionStatus
 
 # Large enough for speed, small enough that other writers wait a fraction of a second.
@@ -23,7 +23,7 @@ def absorb(database: Database) -> bool:
         return session is not None and _advance(conn, session)
 
 
-def _advance(conn: Connection, session: RowMapping) -> bool:
+def _advance(conn: Connection, session: Row) -> bool:
     refusal = _refusal(conn, session)
     if refusal is not None:
         _fail(conn, session, *refusal)
@@ -47,7 +47,7 @@ def _advance(conn: Connection, session: RowMapping) -> bool:
     return True
 
 
-def _is_recognised(session: RowMapping) -> bool:
+def _is_recognised(session: Row) -> bool:
     """Tell whether the root is known to be the library's; if not, the end of the walk will show."""
     if session["root_inode"] is None:
         return False  # the walk has not begun
@@ -55,19 +55,19 @@ def _is_recognised(session: RowMapping) -> bool:
     return is_first or not _is_on_another_disk(session) or session["walked_at"] is not None
 
 
-def _is_on_another_disk(session: RowMapping) -> bool:
+def _is_on_another_disk(session: Row) -> bool:
     """Tell whether the root's file system has another id: a remount, or a disk in its place."""
     known, seen = session["known_device"], session["root_device"]
     return known is not None and seen is not None and known != seen
 
 
-def _remember_root(conn: Connection, session: RowMapping) -> None:
+def _remember_root(conn: Connection, session: Row) -> None:
     identity = {"root_device": session["root_device"], "root_inode": session["root_inode"]}
     if identity != {"root_device": session["known_device"], "root_inode": session["known_inode"]}:
         libraries.change(conn, session["library_id"], identity)
 
 
-def _refusal(conn: Connection, session: RowMapping) -> tuple[str, str] | None:
+def _refusal(conn: Connection, session: Row) -> tuple[str, str] | None:
     """Return why the report is not to be believed: a lost mount is no mass deletion."""
     if session["job_status"] != JobStatus.RUNNING or session["job_epoch"] != session["lease_epoch"]:
         return "scan_ended", "The scan ended before its report was complete."
@@ -94,10 +94,10 @@ def _refusal(conn: Connection, session: RowMapping) -> tuple[str, str] | None:
     return None
 
 
-def _fail(conn: Connection, session: RowMapping, code: str, message: str) -> None:
+def _fail(conn: Connection, session: Row, code: str, message: str) -> None:
     discovery.close(conn, session, ScanSessionStatus.FAILED, (code, message))
     libraries.settle_scan_status(conn)
 
 
-def _succeed(conn: Connection, session: RowMapping) -> None:
+def _succeed(conn: Connection, session: Row) -> None:
     discovery.close(conn, session, ScanSessionStatus.SUCCEEDED, None)

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
-from sqlalchemy.engine import RowMapping
 
 from control_plane.store import libraries
 from mediaplane.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from mediaplane.paths import display, slugify
 from mediaplane.protocol.database import lock
+from mediaplane.protocol.driver import Row
 
 _SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _MAX_NAME = 200
@@ -20,7 +20,7 @@ _MAX_GLOBS = 200  # patterns in a list
 _MAX_GLOB = 500  # characters in a pattern
 
 
-def create(conn: Connection, *, slug: str, name: str, root: bytes, **settings: Any) -> RowMapping:
+def create(conn: Connection, *, slug: str, name: str, root: bytes, **settings: Any) -> Row:
     """Add a library."""
     _check_name(name)
     _check_settings(settings)
@@ -38,7 +38,7 @@ def create(conn: Connection, *, slug: str, name: str, root: bytes, **settings: A
     return library
 
 
-def get(conn: Connection, slug: str) -> RowMapping:
+def get(conn: Connection, slug: str) -> Row:
     """Return a library that is not in the trash."""
     library = libraries.get(conn, slug)
     if library is None:
@@ -69,7 +69,7 @@ def check_root_is_free(conn: Connection, path: bytes) -> None:
         )
 
 
-def change(conn: Connection, slug: str, columns: Mapping[str, Any]) -> RowMapping:
+def change(conn: Connection, slug: str, columns: Mapping[str, Any]) -> Row:
     """Change settings of a library."""
     get(conn, slug)
     if "name" in columns:

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from sqlalchemy import Connection
-from sqlalchemy.engine import RowMapping
 
 from control_plane.policy import admission
 from control_plane.policy.libraries import check_root_is_free, unknown
@@ -11,6 +10,7 @@ from control_plane.store import jobs, libraries, sweeps, trash
 from mediaplane.errors import FailedPrecondition
 from mediaplane.protocol.clock import database_time
 from mediaplane.protocol.database import lock
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.duplicates import DUPLICATES, summarise_library
 from mediaplane.protocol.values import JobKind
 
@@ -28,7 +28,7 @@ class Purged(NamedTuple):
     is_gone: bool
 
 
-def delete(conn: Connection, slug: str) -> RowMapping:
+def delete(conn: Connection, slug: str) -> Row:
     """Move a library to the trash, where nothing counts it or works on it."""
     library = _locked(conn, slug)
     if library["deleted_at"] is not None:
@@ -41,7 +41,7 @@ def delete(conn: Connection, slug: str) -> RowMapping:
     return library
 
 
-def restore(conn: Connection, slug: str) -> RowMapping:
+def restore(conn: Connection, slug: str) -> Row:
     """Take a library out of the trash."""
     library = _locked(conn, slug)
     if library["deleted_at"] is None:
@@ -71,7 +71,7 @@ def purge(conn: Connection, slug: str) -> Purged:
     return Purged(1, is_gone=True)
 
 
-def _locked(conn: Connection, slug: str) -> RowMapping:
+def _locked(conn: Connection, slug: str) -> Row:
     """Return a library, in the trash or not, that nobody else moves there, back or away."""
     lock(conn, "trash")
     library = libraries.get(conn, slug)

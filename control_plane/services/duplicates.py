@@ -3,7 +3,6 @@
 from typing import Any
 
 import grpc
-from sqlalchemy.engine import RowMapping
 
 from control_plane.policy import duplicates, libraries
 from control_plane.services import names, paging, wire
@@ -11,6 +10,7 @@ from control_plane.store import files, groups
 from mediaplane.errors import InvalidArgument
 from mediaplane.paths import PathRefused, check_rel_path
 from mediaplane.protocol.database import Database
+from mediaplane.protocol.driver import Row
 from mediaplane.v1 import duplicate_service_pb2 as pb
 from mediaplane.v1.asset_service_pb2 import Asset
 from mediaplane.v1.duplicate_service_pb2_grpc import DuplicateServiceServicer
@@ -94,7 +94,7 @@ def _folder(prefix: bytes) -> bytes:
         raise InvalidArgument(f"path_prefix names no folder: {error}.") from None
 
 
-def _token(tail: RowMapping, order: groups.Order, wanted: groups.Filter) -> str:
+def _token(tail: Row, order: groups.Order, wanted: groups.Filter) -> str:
     fields = {name: tail[name] for name in (*_FIGURES[order], "hash_algorithm")}
     fields["content_hash_hex"] = tail["content_hash"].hex()
     return paging.encode(fields | _binding(order, wanted))

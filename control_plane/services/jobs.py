@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 import grpc
-from sqlalchemy.engine import RowMapping
 
 from control_plane.feed import Feed
 from control_plane.policy import admission
@@ -13,6 +12,7 @@ from control_plane.services import names, paging, wire
 from control_plane.store import events, jobs
 from mediaplane.errors import InvalidArgument, NotFound, Overloaded, Unavailable
 from mediaplane.protocol.database import Database
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.kinds import ProbePayload
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.values import JobKind
@@ -128,7 +128,7 @@ class JobService(JobServiceServicer):
             # An end without an error would say that the jobs have ended.
             raise Unavailable("The control plane is stopping; watch the job again.")
 
-    def _named(self, job_ids: Collection[int]) -> list[RowMapping]:
+    def _named(self, job_ids: Collection[int]) -> list[Row]:
         with self._database.read() as conn:
             rows = jobs.get_many(conn, sorted(job_ids)) if job_ids else []
         missing = set(job_ids) - {row["id"] for row in rows}

@@ -5,7 +5,6 @@ from typing import Any
 
 import grpc
 from sqlalchemy import Connection
-from sqlalchemy.engine import RowMapping
 
 from control_plane.policy import admission, trash
 from control_plane.policy import libraries as rules
@@ -13,6 +12,7 @@ from control_plane.services import names, paging, wire
 from control_plane.store import files, libraries
 from mediaplane.errors import InvalidArgument
 from mediaplane.protocol.database import Database
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.values import JobKind
 from mediaplane.v1 import asset_service_pb2 as asset_pb
 from mediaplane.v1 import library_service_pb2 as pb
@@ -170,7 +170,7 @@ class AssetService(AssetServiceServicer):
         )
 
 
-def _with_scan(conn: Connection, row: RowMapping) -> pb.Library:
+def _with_scan(conn: Connection, row: Row) -> pb.Library:
     return wire.library(row, libraries.last_scans(conn, [row["slug"]]).get(row["slug"]))
 
 

@@ -8,9 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy.engine import RowMapping
-
 from mediaplane.errors import InvalidArgument, InvalidPageToken
+from mediaplane.protocol.driver import Row
 
 DEFAULT_SIZE = 50
 MAX_SIZE = 1000
@@ -19,7 +18,7 @@ _ID = re.compile(r"0|[1-9][0-9]{0,18}")
 # A path takes up to six times its bytes in a message, and a message has 4 MiB.
 _MAX_PATH_BYTES = 512 << 10
 
-Row = TypeVar("Row")
+Listed = TypeVar("Listed")
 
 
 def size(requested: int) -> int:
@@ -29,12 +28,12 @@ def size(requested: int) -> int:
     return min(requested or DEFAULT_SIZE, MAX_SIZE)
 
 
-def split(rows: Sequence[Row], limit: int) -> tuple[Sequence[Row], Row | None]:
+def split(rows: Sequence[Listed], limit: int) -> tuple[Sequence[Listed], Listed | None]:
     """Return the rows of a page read with one row too many, and its tail if more follow."""
     return (rows[:limit], rows[limit - 1]) if len(rows) > limit else (rows, None)
 
 
-def split_paths(rows: Sequence[RowMapping], limit: int) -> tuple[Sequence[RowMapping], Any]:
+def split_paths(rows: Sequence[Row], limit: int) -> tuple[Sequence[Row], Any]:
     """Split likewise, with a shorter page where the paths are too long for one message."""
     total = 0
     for number, row in enumerate(rows[:limit]):

@@ -3,12 +3,12 @@
 from typing import Any
 
 from sqlalchemy import Connection
-from sqlalchemy.engine import RowMapping
 
 from control_plane.store import moves
 from control_plane.store.sql import prepared
 from mediaplane.protocol import gate
 from mediaplane.protocol.database import lock
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.duplicates import DUPLICATES, summarise
 from mediaplane.protocol.machines import ASSETS
 from mediaplane.protocol.tables import jobs
@@ -28,7 +28,7 @@ _SAME = (
 )
 
 
-def oldest_running(conn: Connection) -> RowMapping | None:
+def oldest_running(conn: Connection) -> Row | None:
     """Return the session to take over from, with the state of its job and library."""
     query = prepared(
         conn,
@@ -53,7 +53,7 @@ def next_chunk(conn: Connection, session_id: int, change: ScanChange, limit: int
     return upto
 
 
-def absorb_seen(conn: Connection, session: RowMapping, upto: int) -> None:
+def absorb_seen(conn: Connection, session: Row, upto: int) -> None:
     """Turn a chunk of entries into files, and pictures and videos among them into assets."""
     lock(conn, DUPLICATES)
     moves.follow_replaced(conn, session, upto)
@@ -70,9 +70,15 @@ def absorb_seen(conn: Connection, session: RowMapping, upto: int) -> None:
             "ON CONFLICT (library_id, rel_path) DO UPDATE SET"
             f" content_hash = CASE WHEN {_SAME} THEN library_files.content_hash END,"
             f" hash_algorithm = CASE WHEN {_SAME} THEN library_files.hash_algorithm END,"
+            f" prefix_hash = CASE WHEN {_SAME} THEN library_files.prefix_hash END,"
             " media_type = excluded.media_type, size_bytes = excluded.size_bytes,"
             " mtime_ns = excluded.mtime_ns, device = excluded.device, inode = excluded.inode,"
-            " is_missing = false, needs_hash = false, error_code = NULL, error_message = NULL,"
+            " is_missing = false, needs_hash = false,"
+            # What a verify job said of the content is as true as its hash.
+            f" error_code = CASE WHEN {_SAME} AND library_files.content_hash IS NOT NULL"
+            " THEN library_files.error_code END,"
+            f" error_message = CASE WHEN {_SAME} AND library_files.content_hash IS NOT NULL"
+            " THEN library_files.error_message END,"
             " updated_at = excluded.updated_at",
         ),
         bound,
@@ -82,7 +88,7 @@ def absorb_seen(conn: Connection, session: RowMapping, upto: int) -> None:
     _forget(conn, bound)
 
 
-def absorb_missing(conn: Connection, session: RowMapping, upto: int) -> None:
+def absorb_missing(conn: Connection, session: Row, upto: int) -> None:
     """Mark the files of a chunk as missing; they keep their hash in case they come back."""
     lock(conn, DUPLICATES)
     moves.follow_missing(conn, session, upto)
@@ -112,7 +118,7 @@ def has_present_files(conn: Connection, library_id: str) -> bool:
 
 
 def close(
-    conn: Connection, session: RowMapping, status: ScanSessionStatus, error: tuple[str, str] | None
+    conn: Connection, session: Row, status: ScanSessionStatus, error: tuple[str, str] | None
 ) -> None:
     """End a session, and throw away whatever of its entries was not taken over."""
     code, message = error or (None, None)
@@ -170,7 +176,7 @@ def _absorb_assets(conn: Connection, bound: dict[str, Any]) -> None:
     )
 
 
-def _bound(session: RowMapping, upto: int, change: ScanChange) -> dict[str, Any]:
+def _bound(session: Row, upto: int, change: ScanChange) -> dict[str, Any]:
     return {
         "session": session["id"],
         "library": session["library_id"],

@@ -3,9 +3,9 @@
 from collections.abc import Collection
 
 from sqlalchemy import Connection, func, select
-from sqlalchemy.engine import RowMapping
 
 from control_plane.store.sql import prepared
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.tables import events
 
 
@@ -16,7 +16,7 @@ def page(
     after_id: int,
     until_id: int | None = None,
     job_ids: Collection[int] | None = None,
-) -> list[RowMapping]:
+) -> list[Row]:
     """Return events of these jobs, or of all, oldest first."""
     query = select(events).where(events.c.id > after_id).order_by(events.c.id).limit(limit)
     if until_id is not None:

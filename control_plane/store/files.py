@@ -1,9 +1,8 @@
 """Pages of files and assets."""
 
-from sqlalchemy import Connection, select
-from sqlalchemy.engine import RowMapping
+from sqlalchemy import Connection, select, text
 
-from control_plane.store.sql import prepared
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.duplicates import GROUPABLE
 from mediaplane.protocol.tables import assets, library_files
 
@@ -16,7 +15,7 @@ def page(
     after_path: bytes,
     only_errors: bool,
     include_missing: bool,
-) -> list[RowMapping]:
+) -> list[Row]:
     """Return the files of a library by path."""
     file = library_files.c
     query = (
@@ -32,9 +31,7 @@ def page(
     return list(conn.execute(query).mappings())
 
 
-def assets_page(
-    conn: Connection, library_id: str, *, limit: int, after_path: bytes
-) -> list[RowMapping]:
+def assets_page(conn: Connection, library_id: str, *, limit: int, after_path: bytes) -> list[Row]:
     """Return the assets of a library by path; those whose file is missing are left out."""
     asset = assets.c
     query = (
@@ -54,12 +51,18 @@ def assets_page(
 
 def group_files_page(
     conn: Connection, algorithm: str, content_hash: bytes, *, limit: int, after_id: int
-) -> list[RowMapping]:
+) -> list[Row]:
     """Return the copies in one group by id."""
-    query = prepared(
-        conn,
-        f"SELECT * FROM library_files WHERE {GROUPABLE} AND hash_algorithm = :algorithm"
-        " AND content_hash = :hash AND id > :after ORDER BY id LIMIT :limit",
-    ).columns(*library_files.columns)
-    bound = {"algorithm": algorithm, "hash": content_hash, "after": after_id, "limit": limit}
-    return list(conn.execute(query, bound).mappings())
+    file = library_files.c
+    query = (
+        select(library_files)
+        .where(
+            text(GROUPABLE),
+            file.hash_algorithm == algorithm,
+            file.content_hash == content_hash,
+            file.id > after_id,
+        )
+        .order_by(file.id)
+        .limit(limit)
+    )
+    return list(conn.execute(query).mappings())

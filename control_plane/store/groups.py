@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from sqlalchemy import Connection
-from sqlalchemy.engine import RowMapping
 
 from control_plane.store.sql import prepared
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.duplicates import COUNTED, GROUPABLE
 
 # With a filter a call looks at this many groups with each query, and at so many in all.
@@ -43,11 +43,11 @@ def page(
     *,
     limit: int,
     after: tuple[object, ...] | None,
-) -> tuple[list[RowMapping], RowMapping | None]:
+) -> tuple[list[Row], Row | None]:
     """Return groups behind a position, and the group to go on behind if there may be more."""
     # Without a filter every group is wanted, so the first look decides.
     look = LOOK_GROUPS if any(wanted) else limit + 1
-    found: list[RowMapping] = []
+    found: list[Row] = []
     tail = None
     for _ in range(0, MAX_LOOKED_AT, look):
         rows = _look(conn, order, wanted, limit=look, after=after)
@@ -68,7 +68,7 @@ def _look(
     *,
     limit: int,
     after: tuple[object, ...] | None,
-) -> list[RowMapping]:
+) -> list[Row]:
     """Return the next groups, each with whether it is wanted."""
     columns, marks = ", ".join(order.columns), ", ".join(f":{name}" for name in order.columns)
     # One comparison of the whole key, one direction throughout: an OR chain is 25 times slower.

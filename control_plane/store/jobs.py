@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, text, tuple_, update
-from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.elements import TextClause
 
@@ -25,7 +24,7 @@ from mediaplane.protocol.values import EventType
 COLUMNS = tuple(jobs.columns.keys())
 
 
-def add(conn: Connection, **columns: Any) -> RowMapping | None:
+def add(conn: Connection, **columns: Any) -> Row | None:
     """Add a job that is not announced yet; None when a unique index refuses it."""
     try:
         with conn.begin_nested():
@@ -91,26 +90,24 @@ def _add_many(
     return shaped(text(sql), jobs, COLUMNS, dialect)
 
 
-def get(conn: Connection, job_id: int) -> RowMapping | None:
+def get(conn: Connection, job_id: int) -> Row | None:
     """Return a job."""
     return conn.execute(select(jobs).where(jobs.c.id == job_id)).mappings().first()
 
 
-def get_many(conn: Connection, job_ids: Sequence[int]) -> list[RowMapping]:
+def get_many(conn: Connection, job_ids: Sequence[int]) -> list[Row]:
     """Return those of these jobs that exist."""
     query = select(jobs).where(jobs.c.id.in_(job_ids)).order_by(jobs.c.id)
     return list(conn.execute(query).mappings())
 
 
-def by_request(conn: Connection, tenant_id: str, request_id: str) -> RowMapping | None:
+def by_request(conn: Connection, tenant_id: str, request_id: str) -> Row | None:
     """Return the job that a request id created."""
     query = select(jobs).where(jobs.c.tenant_id == tenant_id, jobs.c.request_id == request_id)
     return conn.execute(query).mappings().first()
 
 
-def by_requests(
-    conn: Connection, tenant_id: str, request_ids: Sequence[str]
-) -> dict[str, RowMapping]:
+def by_requests(conn: Connection, tenant_id: str, request_ids: Sequence[str]) -> dict[str, Row]:
     """Return the jobs that these request ids created, each by its request id."""
     if not request_ids:
         return {}
@@ -118,7 +115,7 @@ def by_requests(
     return {row["request_id"]: row for row in conn.execute(query).mappings()}
 
 
-def active_campaign(conn: Connection) -> RowMapping | None:
+def active_campaign(conn: Connection) -> Row | None:
     """Return the scan or hash job that is pending or running; there is at most one."""
     # Written as the index is, so that it is found through the index.
     query = prepared(
@@ -133,10 +130,10 @@ def page(
     conn: Connection,
     *,
     limit: int,
-    before: RowMapping | None,
+    before: Row | None,
     statuses: Sequence[str],
     kinds: Sequence[str],
-) -> list[RowMapping]:
+) -> list[Row]:
     """Return jobs, newest first, from behind an anchor row."""
     query = select(jobs).order_by(jobs.c.created_at.desc(), jobs.c.id.desc()).limit(limit)
     if before is not None:
@@ -165,7 +162,7 @@ def add_items(conn: Connection, items: Sequence[Mapping[str, Any]]) -> None:
         conn.execute(insert(job_items), list(items))
 
 
-def set_totals(conn: Connection, job_id: int, *, total_items: int, total_bytes: int) -> RowMapping:
+def set_totals(conn: Connection, job_id: int, *, total_items: int, total_bytes: int) -> Row:
     """Write how much there is to do."""
     statement = (
         update(jobs)
@@ -176,7 +173,7 @@ def set_totals(conn: Connection, job_id: int, *, total_items: int, total_bytes: 
     return conn.execute(statement).mappings().one()
 
 
-def items_page(conn: Connection, job_id: int, *, limit: int, after_id: int) -> list[RowMapping]:
+def items_page(conn: Connection, job_id: int, *, limit: int, after_id: int) -> list[Row]:
     """Return the items of a job in the order they were made."""
     query = (
         select(job_items)
@@ -193,7 +190,7 @@ def count_by_status(conn: Connection) -> dict[str, int]:
     return {row.status: row.jobs for row in rows}
 
 
-def without_retry_time(conn: Connection, limit: int) -> list[RowMapping]:
+def without_retry_time(conn: Connection, limit: int) -> list[Row]:
     """Return jobs to be tried again of which nobody has said when."""
     # With the status written out: a partial index does not match a parameter.
     query = prepared(

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, insert, literal_column, select, update
-from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import IntegrityError
 
 from control_plane.store.sql import prepared
 from mediaplane.protocol.clock import now_ms
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.tables import libraries
 
 _SCAN_STATUS = (
@@ -24,7 +24,7 @@ _COLUMNS = [
 ]
 
 
-def add(conn: Connection, **columns: Any) -> RowMapping | None:
+def add(conn: Connection, **columns: Any) -> Row | None:
     """Add a library; None when its slug is taken."""
     try:
         with conn.begin_nested():
@@ -34,12 +34,12 @@ def add(conn: Connection, **columns: Any) -> RowMapping | None:
         return None
 
 
-def get(conn: Connection, slug: str) -> RowMapping | None:
+def get(conn: Connection, slug: str) -> Row | None:
     """Return a library, whether in the trash or not."""
     return conn.execute(select(*_COLUMNS).where(libraries.c.slug == slug)).mappings().first()
 
 
-def page(conn: Connection, *, limit: int, after_slug: str, in_trash: bool) -> list[RowMapping]:
+def page(conn: Connection, *, limit: int, after_slug: str, in_trash: bool) -> list[Row]:
     """Return the libraries in the trash, or the others, by slug."""
     deleted_at = libraries.c.deleted_at
     query = (
@@ -52,7 +52,7 @@ def page(conn: Connection, *, limit: int, after_slug: str, in_trash: bool) -> li
     return list(conn.execute(query).mappings())
 
 
-def by_root(conn: Connection, absolute_path: bytes) -> RowMapping | None:
+def by_root(conn: Connection, absolute_path: bytes) -> Row | None:
     """Return the library with this root."""
     query = select(*_COLUMNS).where(
         libraries.c.absolute_path == absolute_path, libraries.c.deleted_at.is_(None)
@@ -60,7 +60,7 @@ def by_root(conn: Connection, absolute_path: bytes) -> RowMapping | None:
     return conn.execute(query).mappings().first()
 
 
-def change(conn: Connection, slug: str, columns: Mapping[str, Any]) -> RowMapping:
+def change(conn: Connection, slug: str, columns: Mapping[str, Any]) -> Row:
     """Write columns of a library and return it."""
     statement = (
         update(libraries)
@@ -71,7 +71,7 @@ def change(conn: Connection, slug: str, columns: Mapping[str, Any]) -> RowMappin
     return conn.execute(statement).mappings().one()
 
 
-def last_scans(conn: Connection, slugs: Sequence[str]) -> dict[str, RowMapping]:
+def last_scans(conn: Connection, slugs: Sequence[str]) -> dict[str, Row]:
     """Return the latest scan of each of these libraries."""
     if not slugs:
         return {}
@@ -86,7 +86,7 @@ def last_scans(conn: Connection, slugs: Sequence[str]) -> dict[str, RowMapping]:
     return {row["library_id"]: row for row in rows}
 
 
-def scan_errors_page(conn: Connection, slug: str, *, limit: int, after_id: int) -> list[RowMapping]:
+def scan_errors_page(conn: Connection, slug: str, *, limit: int, after_id: int) -> list[Row]:
     """Return what the last good scan of a library could not look at."""
     query = prepared(
         conn,

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import Connection
-from sqlalchemy.engine import RowMapping
 
 from control_plane.store.sql import prepared
 from mediaplane.protocol.database import update_many
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.values import ScanChange
 
 # Known files `f` whose names the entries `e` of a chunk give to other files, or to none.
@@ -26,7 +26,7 @@ _REPLACED = f"{_VACATED} AND f.inode <> e.inode"
 _KEY = ("size_bytes", "mtime_ns", "device", "inode", "media_type")
 
 
-def before_replaced(conn: Connection, session: RowMapping, upto: int) -> int | None:
+def before_replaced(conn: Connection, session: Row, upto: int) -> int | None:
     """Return the last seen entry before the first that names another file than it did.
 
     Whether that one was moved or is gone shows when the walk has ended.
@@ -45,7 +45,7 @@ def before_replaced(conn: Connection, session: RowMapping, upto: int) -> int | N
     return last
 
 
-def follow_replaced(conn: Connection, session: RowMapping, upto: int) -> None:
+def follow_replaced(conn: Connection, session: Row, upto: int) -> None:
     """Move the files of a chunk whose names belong to other files now, before those are entered."""
     bound = _bound(session, upto, ScanChange.SEEN)
     # Again, because a file that gives way to another one may have a new name itself.
@@ -54,7 +54,7 @@ def follow_replaced(conn: Connection, session: RowMapping, upto: int) -> None:
         _rename(conn, session["library_id"], _places(moves), is_stamped=False)
 
 
-def follow_missing(conn: Connection, session: RowMapping, upto: int) -> None:
+def follow_missing(conn: Connection, session: Row, upto: int) -> None:
     """Move the files of a chunk that are missing under their names and were seen under others."""
     bound = _bound(session, upto, ScanChange.MISSING)
     moves = _sole(_names_in_library(conn, _VACATED, bound))
@@ -71,7 +71,7 @@ def follow_missing(conn: Connection, session: RowMapping, upto: int) -> None:
         )
 
 
-def _bound(session: RowMapping, upto: int, change: ScanChange) -> dict[str, Any]:
+def _bound(session: Row, upto: int, change: ScanChange) -> dict[str, Any]:
     return {
         "session": session["id"],
         "library": session["library_id"],

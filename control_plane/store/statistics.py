@@ -1,12 +1,12 @@
 """Figures about the whole installation."""
 
 from sqlalchemy import Connection
-from sqlalchemy.engine import RowMapping
 
 from control_plane.store.sql import prepared
+from mediaplane.protocol.driver import Row
 
 
-def groups(conn: Connection) -> RowMapping:
+def groups(conn: Connection) -> Row:
     """Return the totals of all duplicate groups."""
     query = prepared(
         conn,
@@ -17,7 +17,7 @@ def groups(conn: Connection) -> RowMapping:
     return conn.execute(query).mappings().one()
 
 
-def libraries(conn: Connection) -> list[RowMapping]:
+def libraries(conn: Connection) -> list[Row]:
     """Return per library what its last good scan saw, and how many names have an error now."""
     query = prepared(
         conn,

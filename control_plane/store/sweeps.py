@@ -1,10 +1,10 @@
 """Finds the sweep of the cache that is under way."""
 
 from sqlalchemy import Connection
-from sqlalchemy.engine import RowMapping
 
 from control_plane.store.sql import prepared
 from mediaplane.protocol.database import lock
+from mediaplane.protocol.driver import Row
 
 # One that waits for another try would be pending again beside any that was added meanwhile.
 # Status by status, so that each look is at one partial index and never at the whole history.
@@ -14,7 +14,7 @@ _ACTIVE = " UNION ALL ".join(
 )
 
 
-def active(conn: Connection) -> RowMapping | None:
+def active(conn: Connection) -> Row | None:
     """Return the sweep that has not ended; until the transaction ends nobody else adds one."""
     lock(conn, "sweep")
     return conn.execute(prepared(conn, _ACTIVE)).mappings().first()

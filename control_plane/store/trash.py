@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
-from sqlalchemy.engine import RowMapping
 
 from control_plane.store.sql import prepared
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.statements import among, id_list
 
 
@@ -26,7 +26,7 @@ _FAMILIES = (
 )
 
 
-def waiting_job(conn: Connection, slug: str) -> RowMapping | None:
+def waiting_job(conn: Connection, slug: str) -> Row | None:
     """Return a scan or hash of a library, or of all, that waits for another try."""
     query = prepared(
         conn,

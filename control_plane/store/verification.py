@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from sqlalchemy import Connection
-from sqlalchemy.engine import RowMapping
 
 from control_plane.store.sql import prepared
+from mediaplane.protocol.driver import Row
 
 
 def hashed(conn: Connection, library_id: str) -> Iterator[tuple[int, int]]:
@@ -19,7 +19,7 @@ def hashed(conn: Connection, library_id: str) -> Iterator[tuple[int, int]]:
         yield row.id, row.size_bytes
 
 
-def other_job(conn: Connection, job: RowMapping) -> RowMapping | None:
+def other_job(conn: Connection, job: Row) -> Row | None:
     """Return another job that verifies the same library and has not ended."""
     query = prepared(
         conn,

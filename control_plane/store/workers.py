@@ -1,16 +1,16 @@
 """Workers: who is there, what each is asked to do, and who has gone."""
 
 from sqlalchemy import Connection, case, select, update
-from sqlalchemy.engine import RowMapping
 
 from control_plane.store.sql import prepared
 from mediaplane.protocol.clock import now_ms
 from mediaplane.protocol.database import Topic, changed
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.tables import worker_status
 from mediaplane.protocol.values import WorkerCommand, WorkerState
 
 
-def page(conn: Connection, *, limit: int, after_id: str) -> list[RowMapping]:
+def page(conn: Connection, *, limit: int, after_id: str) -> list[Row]:
     """Return the workers by id."""
     query = (
         select(worker_status)
@@ -27,7 +27,7 @@ def exists(conn: Connection, worker_id: str) -> bool:
     return conn.execute(query).first() is not None
 
 
-def command(conn: Connection, worker_id: str, wanted: WorkerCommand) -> RowMapping | None:
+def command(conn: Connection, worker_id: str, wanted: WorkerCommand) -> Row | None:
     """Tell a worker what to do and return it; None when there is none that could hear it."""
     told_at = worker_status.c.commanded_at
     # Later than the last in any case: the worker knows a new command by its time alone.

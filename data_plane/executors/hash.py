@@ -4,8 +4,16 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
-from data_plane.digests import hash_file
-from data_plane.executor import Context, Hashed, HashResult, HashTask, ToHash, Unhashed
+from data_plane.digests import PREFIX_BYTES, hash_file, hash_prefix
+from data_plane.executor import (
+    Context,
+    Hashed,
+    HashResult,
+    HashTask,
+    PrefixTask,
+    ToHash,
+    Unhashed,
+)
 from data_plane.hashers import HasherLost, hash_elsewhere
 from data_plane.jail import Jail
 
@@ -16,21 +24,48 @@ log = logging.getLogger(__name__)
 SMALL_BYTES = 256 << 10
 MANY_FILES = 64
 BATCH_FILES = 256
+# How often to look whether the beginnings of the other files are known.
+_EARLY_SECONDS = 0.05
 
 
-def hash_files(task: HashTask, ctx: Context) -> HashResult:
+def hash_shard(task: HashTask | PrefixTask, ctx: Context) -> HashResult:
+    """Hash the files of a shard, or their beginnings."""
+    if isinstance(task, PrefixTask):
+        return _hash_prefixes(task.files, ctx)
+    while task.is_early():
+        ctx.control.wait(_EARLY_SECONDS)
+    distinct, files = task.read()
+    ctx.control.items += len(distinct)
+    ctx.control.bytes += sum(file.size_bytes for file in distinct)
+    result = hash_files(files, ctx)
+    result.distinct = distinct
+    return result
+
+
+def _hash_prefixes(files: Sequence[ToHash], ctx: Context) -> HashResult:
+    """Hash beginnings; what is wrong with a file will be told when all of it is read."""
+    result = HashResult()
+    with ExitStack() as stack:
+        jails = _Jails(ctx, stack)
+        for file in files:
+            ctx.control.check()
+            jail = jails.of(file.root)
+            found = hash_prefix(file, jail.open_file) if jail else None
+            if isinstance(found, Hashed):
+                result.prefixes.append(found)
+            ctx.spend(PREFIX_BYTES)
+    return result
+
+
+def hash_files(files: Sequence[ToHash], ctx: Context) -> HashResult:
     """Hash every file that still is as it was scanned."""
     result = HashResult()
-    files = list(task.files)
     has_many = sum(file.size_bytes <= SMALL_BYTES for file in files) >= MANY_FILES
     with ExitStack() as stack:
-        jails: dict[bytes, Jail | None] = {}
+        jails = _Jails(ctx, stack)
         for batch in _batches(files, BATCH_FILES if has_many else 1):
             ctx.control.check()
-            root = batch[0].root
-            if root not in jails:
-                jails[root] = _jail(root, ctx, stack)
-            jail = jails[root]
+            jail = jails.of(batch[0].root)
             if jail is None:
                 result.left += len(batch)
                 continue
@@ -58,11 +93,22 @@ def _batches(files: Sequence[ToHash], limit: int) -> Iterator[list[ToHash]]:
         yield batch
 
 
-def _jail(root: bytes, ctx: Context, stack: ExitStack) -> Jail | None:
-    try:
-        return stack.enter_context(ctx.open_jail(root))
-    except OSError:
-        return None  # not mounted: its files are left for another time
+class _Jails:
+    """The roots of a shard's files, each opened once."""
+
+    def __init__(self, ctx: Context, stack: ExitStack) -> None:
+        self._ctx = ctx
+        self._stack = stack
+        self._open: dict[bytes, Jail | None] = {}
+
+    def of(self, root: bytes) -> Jail | None:
+        """Return a root; None when it is not mounted, so that its files are left for later."""
+        if root not in self._open:
+            try:
+                self._open[root] = self._stack.enter_context(self._ctx.open_jail(root))
+            except OSError:
+                self._open[root] = None
+        return self._open[root]
 
 
 def _hash_batch(batch: Sequence[ToHash], jail: Jail, ctx: Context) -> Iterator[Hashed | Unhashed]:
@@ -72,8 +118,10 @@ def _hash_batch(batch: Sequence[ToHash], jail: Jail, ctx: Context) -> Iterator[H
         except HasherLost:
             log.warning("A process that hashes small files was lost; they are hashed without it")
         else:
+            size_bytes = sum(file.size_bytes for file in batch)
             ctx.control.items += len(batch)
-            ctx.control.bytes += sum(file.size_bytes for file in batch)
+            ctx.control.bytes += size_bytes
+            ctx.spend(size_bytes)
             yield from outcomes
             return
     for file in batch:
@@ -87,6 +135,7 @@ def _hash_batch(batch: Sequence[ToHash], jail: Jail, ctx: Context) -> Iterator[H
 def _telling(ctx: Context) -> Callable[[int], None]:
     def read(length: int) -> None:
         ctx.control.bytes += length
+        ctx.spend(length)
         ctx.control.check()
 
     return read

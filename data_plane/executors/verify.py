@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from data_plane.executor import Context, Fail, HashResult, HashTask, ToHash
+from data_plane.executor import Context, Fail, HashResult, ToHash
 from data_plane.executors.hash import hash_files
 
 # A file that is not in the state of the last scan is for the next scan to tell about.
@@ -36,7 +36,7 @@ class Verdict(NamedTuple):
 
 def verify(task: VerifyTask, ctx: Context) -> list[Verdict]:
     """Hash every file that still is as it was scanned, and compare."""
-    result = hash_files(HashTask([known.file for known in task.files]), ctx)
+    result = hash_files([known.file for known in task.files], ctx)
     if result.left:
         raise Fail(
             "root_unavailable",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from mediaplane.cli import output
-from mediaplane.cli.documents import file_document, job_document, last_part
+from mediaplane.cli.documents import file_document, job_document, last_part, library_of
 from mediaplane.cli.library import Slug
 from mediaplane.cli.output import Json
 from mediaplane.cli.progress import follow, outcome, succeeded
@@ -46,7 +46,7 @@ def verify(session: Session, slug: Slug, no_wait: NoWait = False, as_json: Json 
             )
         else:
             _show_result(job, slug, len(damaged), len(unreadable))
-            _show_damaged(slug, damaged)
+            _show_damaged(client, slug, damaged)
     if not succeeded(job):
         output.tell(f"Error: {job.name} {outcome(job)}")
     if damaged or not succeeded(job):
@@ -91,11 +91,19 @@ def _show_result(job: Any, slug: str, damaged: int, unreadable: int) -> None:
         )
 
 
-def _show_damaged(slug: str, damaged: list[Any]) -> None:
+def _show_damaged(client: "Client", slug: str, damaged: list[Any]) -> None:
     for file in damaged[:_SHOWN_FILES]:
         output.say(f"  {slug}: {file.rel_path_display}")
+        copy = _sound_copy(client, file)
+        if copy is not None:
+            output.say(f"    another copy: {library_of(copy)}: {copy.rel_path_display}")
     more = len(damaged) - _SHOWN_FILES
     if more > 0:
         output.say(f"  and {output.human_count(more)} more: mediaplane file list {slug} --errors")
     if damaged:
         output.say("Restore them from a backup or another copy, then verify again.")
+
+
+def _sound_copy(client: "Client", file: Any) -> Any:
+    copies = client.duplicate_files(file.group_key, limit=_SHOWN_FILES)
+    return next((copy for copy in copies if not copy.error_code), None)

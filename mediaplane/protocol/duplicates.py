@@ -1,6 +1,6 @@
 """Keeps the summary of duplicate groups true, inside the transaction that changes a hash."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from sqlalchemy import Connection, bindparam, text
@@ -8,6 +8,7 @@ from sqlalchemy.sql.elements import TextClause
 
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import lock
+from mediaplane.protocol.statements import among, id_list
 
 _CHUNK = 500
 
@@ -26,6 +27,11 @@ _GIVEN = "hash_algorithm = :algorithm AND content_hash IN :hashes"
 _OF_LIBRARY = (
     "(hash_algorithm, content_hash) IN (SELECT hash_algorithm, content_hash FROM library_files"
     f" WHERE library_id = :library AND {_HASHED})"
+)
+
+_OF_FILES = (
+    "(hash_algorithm, content_hash) IN (SELECT hash_algorithm, content_hash FROM library_files"
+    " WHERE {ids} AND content_hash IS NOT NULL)"
 )
 
 _FORGET = "DELETE FROM duplicate_groups WHERE {these}"
@@ -61,6 +67,17 @@ def summarise(conn: Connection, hashes: Iterable[tuple[str, bytes]]) -> None:
             bound = {"algorithm": algorithm, "hashes": chunk}
             conn.execute(forget, bound)
             conn.execute(count, bound)
+
+
+def summarise_files(conn: Connection, file_ids: Sequence[int]) -> None:
+    """Count the groups of the hashes of these files anew, without a look at each of them."""
+    if not file_ids:
+        return
+    lock(conn, DUPLICATES)
+    dialect = conn.dialect.name
+    these = _OF_FILES.format(ids=among("id", "ids", dialect))
+    for statement in _statements(conn, these):
+        conn.execute(statement, {"ids": id_list(file_ids, dialect)})
 
 
 def summarise_library(conn: Connection, slug: str) -> None:

@@ -28,6 +28,18 @@ class HashItemPayload:
 
     first_file_id: int
     last_file_id: int
+    # Only the beginnings, of files that are large enough for it to save something.
+    is_prefix: bool = False
+
+
+# How the keys of such items begin.
+PREFIX_ITEM = "prefix-"
+# The condition that the beginning of a file, which is marked to be hashed, is to be read first. Of
+# a smaller one all is read in the same time.
+IS_STAGED = (
+    "{file}.size_bytes > 262144 AND {file}.prefix_hash IS NULL"
+    " AND {library}.hash_policy = 'candidates'"
+)
 
 
 @dataclass(frozen=True)

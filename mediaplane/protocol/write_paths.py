@@ -67,6 +67,7 @@ RECORD_HASH = WritePath(
             "needs_hash",
             "hash_algorithm",
             "content_hash",
+            "prefix_hash",
             "error_code",
             "error_message",
             "updated_at",

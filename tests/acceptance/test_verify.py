@@ -49,6 +49,7 @@ def test_a_flipped_byte_is_found_and_forgotten_once_the_file_is_restored(
             "3 files verified, 2 damaged, 0 unreadable",
             "  library: alone",
             "  library: b",
+            "    another copy: library: a",
             "Restore them from a backup or another copy, then verify again.",
         ]
         assert verdicts(commands) == {"alone": "bit_rot", "b": "bit_rot"}

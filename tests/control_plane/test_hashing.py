@@ -76,10 +76,7 @@ def test_shards_hold_every_file_once_in_order_and_within_the_limits(
     for gap, size in gaps:
         file_id += gap
         files.append((file_id, size))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hashing, "SHARD_FILES", most_files)
-        patch.setattr(hashing, "SHARD_BYTES", 20)
-        shards = list(hashing.cut(iter(files)))
+    shards = list(hashing.cut(iter(files), most_files, most_bytes=20))
     held = []
     for number, (first, last, count, size) in enumerate(shards):
         inside = [file for file in files if first <= file[0] <= last]
@@ -237,7 +234,12 @@ def test_the_totals_of_a_job_are_those_of_its_shards(
     planned = plan(conn)
     assert (planned.total_items, planned.total_bytes) == (5, 35)
     assert planned.shards == [
-        (f"files-{first}-{last}", {"first_file_id": first, "last_file_id": last}, files, size)
+        (
+            f"files-{first}-{last}",
+            {"first_file_id": first, "last_file_id": last, "is_prefix": False},
+            files,
+            size,
+        )
         for first, last, files, size in (
             (ids[0], ids[1], 2, 8),
             (ids[2], ids[3], 2, 18),

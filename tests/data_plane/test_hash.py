@@ -16,7 +16,6 @@ from data_plane.executor import (
     Control,
     Hashed,
     HashResult,
-    HashTask,
     Interrupted,
     LeaseLost,
     ToHash,
@@ -46,7 +45,7 @@ def to_hash(
 
 
 def hashed(*files: ToHash, control: Control | None = None) -> HashResult:
-    return hash_files(HashTask(files), context(control))
+    return hash_files(files, context(control))
 
 
 def code_of(result: HashResult) -> str:

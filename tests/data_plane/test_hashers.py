@@ -10,7 +10,7 @@ import pytest
 from blake3 import blake3
 
 from data_plane import hashers
-from data_plane.executor import Cancelled, Control, Hashed, HashResult, HashTask, ToHash
+from data_plane.executor import Cancelled, Control, Hashed, HashResult, ToHash
 from data_plane.executors.hash import BATCH_FILES, MANY_FILES, SMALL_BYTES, hash_files
 from data_plane.hashers import Hasher
 from data_plane.jail import Jail
@@ -48,7 +48,7 @@ def as_scanned(root: Path, rel: bytes, file_id: int) -> ToHash:
 
 
 def hashed(files: list[ToHash], control: Control | None = None) -> HashResult:
-    return hash_files(HashTask(files), context(control))
+    return hash_files(files, context(control))
 
 
 def digests(files: list[ToHash]) -> dict[int, bytes]:

@@ -130,7 +130,7 @@ def reason_of(jail: Jail, rel: bytes) -> str:
 def read_by_folder(jail: Jail, rel: bytes) -> bytes:
     folder = jail.open_dir(rel.rpartition(b"/")[0])
     try:
-        descriptor = jail.open_file_in(folder, rel)
+        descriptor, _state = jail.open_file_in(folder, rel)
     finally:
         os.close(folder)
     with open(descriptor, "rb") as file:

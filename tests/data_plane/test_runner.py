@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from control_plane.policy import hashing
 from data_plane.executor import Context, Executor, HashResult, HashTask
-from data_plane.executors.hash import hash_files
+from data_plane.executors.hash import hash_shard
 from data_plane.registry import EXECUTORS
 from mediaplane.protocol.values import JobKind
 from tests.support.databases import Databases
@@ -157,7 +157,7 @@ def test_finished_shards_are_not_done_again(
     def hash_two(task: HashTask, ctx: Context) -> HashResult:
         if len(done) == 2:
             first.leases.interrupted.set()
-        result = hash_files(task, ctx)
+        result = hash_shard(task, ctx)
         done.append(result)
         return result
 
@@ -223,7 +223,7 @@ def test_a_finish_that_comes_after_the_lease_is_lost_is_refused_with_its_hashes(
     real, taken = EXECUTORS[JobKind.HASH], []
 
     def hash_too_slowly(task: HashTask, ctx: Context) -> HashResult:
-        result = hash_files(task, ctx)
+        result = hash_shard(task, ctx)
         assert len(result.hashed) == 1
         desk.change("UPDATE job_items SET lease_epoch = lease_epoch + 1, worker_id = 'other'")
         taken.extend(desk.items(job_id))

@@ -79,8 +79,8 @@ FURTHER_UPDATES = {
     "assets.release": "status worker_id worker_heartbeat_at lease_expires_at updated_at",
     "scan_sessions.report": "root_device root_inode walked_at seen_files seen_bytes new_files"
     " changed_files missing_files errored_files",
-    "library_files.record_hash": "needs_hash hash_algorithm content_hash error_code error_message"
-    " updated_at",
+    "library_files.record_hash": "needs_hash hash_algorithm content_hash prefix_hash error_code"
+    " error_message updated_at",
     "library_files.record_verdict": "error_code error_message updated_at",
     "duplicate_groups.summarise": "file_count size_bytes total_size_bytes reclaimable_bytes"
     " updated_at",

@@ -1,0 +1,121 @@
+"""The SQL of hash jobs: reads which files need a hash, and writes what came of them."""
+
+from functools import partial
+
+from sqlalchemy import Connection, String, bindparam, text
+from sqlalchemy.sql.elements import TextClause
+
+from data_plane.executor import HashResult, HashTask, PrefixTask, ToHash
+from mediaplane.protocol import kinds
+from mediaplane.protocol.clock import NOW_SQL
+from mediaplane.protocol.database import Database, lock, update_many
+from mediaplane.protocol.driver import Row
+from mediaplane.protocol.duplicates import DUPLICATES, summarise_files
+from mediaplane.protocol.values import HashAlgorithm, JobKind
+
+# Sizes of which another file may turn out to begin alike.
+_SIZES_IN_DOUBT = (
+    "SELECT o.size_bytes FROM library_files o WHERE o.size_bytes IN (SELECT s.size_bytes"
+    "  FROM library_files s WHERE s.id BETWEEN :first AND :last AND s.prefix_hash IS NOT NULL)"
+    " AND NOT o.is_missing AND o.prefix_hash IS NULL"
+    " AND (o.needs_hash OR o.content_hash IS NOT NULL)"
+)
+# No other file of its size begins as this one does: it has no duplicate.
+_IS_DISTINCT = (
+    "f.prefix_hash IS NOT NULL AND l.hash_policy = 'candidates'"
+    " AND NOT EXISTS (SELECT 1 FROM library_files o WHERE NOT o.is_missing AND o.id <> f.id"
+    "  AND o.size_bytes = f.size_bytes AND o.prefix_hash = f.prefix_hash)"
+    f" AND f.size_bytes NOT IN ({_SIZES_IN_DOUBT})"
+)
+
+
+def _marked(is_distinct: str, only: str = "") -> TextClause:
+    # The type matters where the value is NULL, which PostgreSQL cannot guess from.
+    return text(
+        f"SELECT {is_distinct} AS is_distinct, f.id, l.absolute_path, f.rel_path, f.size_bytes,"
+        " f.mtime_ns, l.hash_algorithm"
+        " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
+        f" WHERE f.needs_hash AND f.id BETWEEN :first AND :last {only}"
+        " AND l.is_active AND l.deleted_at IS NULL"
+        " AND (:library IS NULL OR f.library_id = :library) ORDER BY f.id"
+    ).bindparams(bindparam("library", type_=String()))
+
+
+_MARKED = _marked(_IS_DISTINCT)
+_WITHOUT_PREFIX = _marked("false", f"AND {kinds.IS_STAGED.format(file='f', library='l')}")
+_LIBRARY = text("SELECT library_id FROM jobs WHERE id = :job")
+_PREFIX_ITEMS = text(
+    "SELECT DISTINCT status FROM job_items WHERE job_id = :job AND status IN ('pending', 'running')"
+    f" AND item_key LIKE '{kinds.PREFIX_ITEM}%'"
+)
+
+_STATE = {"id": "BIGINT", "size_bytes": "BIGINT", "mtime_ns": "BIGINT"}
+# A result belongs to the state of the file that was read; a newer scan wins.
+_AS_READ = (
+    "updated_at = {now}{source} WHERE library_files.id = {id} AND needs_hash"
+    " AND library_files.size_bytes = {size_bytes} AND library_files.mtime_ns = {mtime_ns}"
+)
+_IS_DONE = "UPDATE library_files SET needs_hash = false, error_code = NULL, error_message = NULL, "
+
+
+def hash_task(database: Database, item: Row) -> HashTask | PrefixTask:
+    """Read what is to be hashed of a shard: files, or their beginnings."""
+    shard = kinds.decode_item(JobKind.HASH, item["payload"])
+    if shard.is_prefix:
+        _distinct, files = _read(database, item["job_id"], shard, _WITHOUT_PREFIX)
+        return PrefixTask(files)
+    return HashTask(
+        partial(_is_early, database, item["job_id"]),
+        partial(_read, database, item["job_id"], shard, _MARKED),
+    )
+
+
+def _is_early(database: Database, job_id: int) -> bool:
+    with database.read() as conn:
+        # Beginnings that nobody reads now are not waited for: that may be up to us.
+        return list(conn.execute(_PREFIX_ITEMS, {"job": job_id}).scalars()) == ["running"]
+
+
+def _read(
+    database: Database, job_id: int, shard: kinds.HashItemPayload, query: TextClause
+) -> tuple[list[ToHash], list[ToHash]]:
+    """Return the files of a shard: those that need not be read, and those that need to be."""
+    with database.read() as conn:
+        library = conn.execute(_LIBRARY, {"job": job_id}).scalar()
+        bound = {"first": shard.first_file_id, "last": shard.last_file_id, "library": library}
+        rows = conn.execute(query, bound).all()
+    files: tuple[list[ToHash], list[ToHash]] = ([], [])
+    for is_distinct, file_id, root, path, size, mtime, algorithm in rows:
+        file = ToHash(file_id, bytes(root), bytes(path), size, mtime, HashAlgorithm(algorithm))
+        files[0 if is_distinct else 1].append(file)
+    return files
+
+
+def record_hashes(conn: Connection, result: HashResult) -> None:
+    """Write the hashes of a shard, and count the duplicate groups that they change."""
+    lock(conn, DUPLICATES)
+    as_read = _AS_READ.replace("{now}", NOW_SQL[conn.dialect.name])
+    update_many(
+        conn,
+        f"{_IS_DONE} hash_algorithm = {{algorithm}}, content_hash = {{digest}}, {as_read}",
+        _STATE | {"algorithm": "TEXT", "digest": "BYTEA"},
+        [(*_state(file), file.algorithm.value, digest) for file, digest in result.hashed],
+    )
+    update_many(conn, _IS_DONE + as_read, _STATE, [_state(file) for file in result.distinct])
+    update_many(
+        conn,
+        f"UPDATE library_files SET prefix_hash = {{digest}}, {as_read}",
+        _STATE | {"digest": "BYTEA"},
+        [(*_state(file), digest) for file, digest in result.prefixes],
+    )
+    update_many(
+        conn,
+        f"UPDATE library_files SET error_code = {{code}}, error_message = {{message}}, {as_read}",
+        _STATE | {"code": "TEXT", "message": "TEXT"},
+        [(*_state(file), code, message) for file, code, message in result.unhashed],
+    )
+    summarise_files(conn, [file.file_id for file, _digest in result.hashed])
+
+
+def _state(file: ToHash) -> tuple[int, int, int]:
+    return file.file_id, file.size_bytes, file.mtime_ns

@@ -1,0 +1,207 @@
+"""Of large files of one size only those that begin alike are read to their end."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from blake3 import blake3
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import update
+
+from control_plane.policy import hashing
+from data_plane.digests import PREFIX_BYTES
+from data_plane.hashing import hash_task
+from mediaplane.errors import AlreadyExists
+from mediaplane.protocol.driver import Row
+from mediaplane.protocol.tables import job_items
+from mediaplane.protocol.values import JobKind
+from tests.support.databases import Databases
+from tests.support.planes import Desk, Worker, control_loops
+
+# The smallest size of which the beginning is read first.
+LARGE_BYTES = 262_145
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "library"
+    root.mkdir()
+    return root
+
+
+@pytest.fixture
+def worker(database: Databases, loops: None) -> Iterator[Worker]:
+    with Worker(database.data, slots=2) as worker:
+        yield worker
+
+
+def large(path: Path, head: bytes, tail: bytes = b"", size_bytes: int = LARGE_BYTES) -> None:
+    """Make a file that is nothing but its first and its last bytes."""
+    with path.open("wb") as file:
+        file.write(head)
+        file.truncate(size_bytes - len(tail))
+        file.seek(0, os.SEEK_END)
+        file.write(tail)
+
+
+def find_duplicates(desk: Desk) -> Row:
+    assert desk.run(JobKind.SCAN)["status"] == "completed"
+    return desk.run(JobKind.HASH)
+
+
+def hashed(desk: Desk) -> set[bytes]:
+    return {path for path, row in desk.files().items() if row["content_hash"] is not None}
+
+
+def test_files_that_begin_otherwise_are_not_read_to_their_end(
+    desk: Desk, root: Path, worker: Worker
+) -> None:
+    # A terabyte each, of holes: nobody would wait for the end of this test.
+    for name in ("one", "two", "three"):
+        large(root / name, name.encode(), size_bytes=1 << 40)
+    desk.add_library(root)
+    job = find_duplicates(desk)
+    assert (job["status"], job["processed_items"]) == ("completed", 3)
+    assert job["completed_items"] == job["total_items"] == 3
+    for path, row in desk.files().items():
+        assert (row["content_hash"], row["needs_hash"], row["error_code"]) == (None, False, None)
+        beginning = path + bytes(PREFIX_BYTES - len(path))
+        assert row["prefix_hash"] == blake3(beginning).digest()
+
+
+def test_files_that_begin_alike_are_compared_to_their_end(
+    desk: Desk, root: Path, worker: Worker
+) -> None:
+    for name, tail in (("a", b"x"), ("b", b"x"), ("c", b"y")):
+        large(root / name, b"alike", tail)
+    large(root / "d", b"not alike", b"x")
+    desk.add_library(root)
+    find_duplicates(desk)
+    assert hashed(desk) == {b"a", b"b", b"c"}
+    files = desk.files()
+    assert files[b"a"]["content_hash"] == files[b"b"]["content_hash"]
+    assert files[b"a"]["content_hash"] != files[b"c"]["content_hash"]
+
+
+def test_a_file_that_was_alone_is_hashed_when_another_that_begins_alike_comes(
+    desk: Desk, root: Path, worker: Worker
+) -> None:
+    large(root / "old", b"alike")
+    large(root / "other", b"not alike")
+    desk.add_library(root)
+    find_duplicates(desk)
+    assert hashed(desk) == set()
+    large(root / "new", b"alike")
+    find_duplicates(desk)
+    assert hashed(desk) == {b"old", b"new"}
+
+
+def test_what_is_known_to_differ_is_not_looked_at_again(
+    desk: Desk, root: Path, worker: Worker
+) -> None:
+    large(root / "a", b"a")
+    large(root / "b", b"b")
+    desk.add_library(root)
+    find_duplicates(desk)
+    assert find_duplicates(desk)["total_items"] == 0
+
+
+def test_a_changed_file_is_compared_anew(desk: Desk, root: Path, worker: Worker) -> None:
+    large(root / "a", b"a")
+    large(root / "b", b"b")
+    desk.add_library(root)
+    find_duplicates(desk)
+    large(root / "b", b"a")
+    find_duplicates(desk)
+    assert hashed(desk) == {b"a", b"b"}
+
+
+def test_a_library_whose_files_are_all_hashed_needs_no_beginnings(
+    desk: Desk, root: Path, worker: Worker
+) -> None:
+    large(root / "a", b"a")
+    large(root / "b", b"b")
+    desk.add_library(root, hash_policy="all")
+    job = find_duplicates(desk)
+    assert hashed(desk) == {b"a", b"b"}
+    assert [item["item_key"].partition("-")[0] for item in desk.items(job["id"])] == ["files"]
+
+
+def test_small_files_are_read_at_once(desk: Desk, root: Path, worker: Worker) -> None:
+    large(root / "a", b"a", size_bytes=LARGE_BYTES - 1)
+    large(root / "b", b"b", size_bytes=LARGE_BYTES - 1)
+    desk.add_library(root)
+    find_duplicates(desk)
+    assert hashed(desk) == {b"a", b"b"}
+    assert {row["prefix_hash"] for row in desk.files().values()} == {None}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "is_early"),
+    [
+        (["running", "completed"], True),
+        (["running", "pending"], False),  # whoever waits may be the one who has to do it
+        (["completed", "failed"], False),
+    ],
+)
+def test_only_beginnings_that_somebody_reads_are_waited_for(
+    desk: Desk, database: Databases, root: Path, monkeypatch: pytest.MonkeyPatch,
+    statuses: list[str], is_early: bool,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(hashing, "PREFIX_FILES", 1)
+    large(root / "a", b"a")
+    large(root / "b", b"b")
+    desk.add_library(root)
+    with control_loops(database), Worker(database.data):
+        assert desk.run(JobKind.SCAN)["status"] == "completed"
+    job_id = desk.create(JobKind.HASH)
+    *prefixes, shard = desk.items(job_id)
+    with database.control.write() as conn:
+        for item, status in zip(prefixes, statuses, strict=True):
+            assert item["payload"]["is_prefix"]
+            changed = update(job_items).where(job_items.c.id == item["id"])
+            conn.execute(changed.values(status=status))
+    assert hash_task(database.data, shard).is_early() is is_early  # type: ignore[union-attr]
+
+
+FILES = st.lists(
+    st.tuples(st.sampled_from([b"", b"a", b"b"]), st.sampled_from([b"", b"x"]), st.integers(0, 1)),
+    min_size=2,
+    max_size=7,
+)
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(generations=st.lists(FILES, min_size=1, max_size=2))
+def test_whatever_large_files_come_in_whatever_order_no_duplicate_is_missed(
+    desk: Desk, worker: Worker, root: Path, generations: list[list[tuple[bytes, bytes, int]]]
+) -> None:
+    for file in root.iterdir():
+        file.unlink()
+    (root / "keeps the library from being empty").touch()
+    with suppress(AlreadyExists):  # of the example before
+        desk.add_library(root)
+    contents: dict[bytes, tuple[bytes, bytes, int]] = {}
+    for generation, files in enumerate(generations):
+        for number, (head, tail, extra) in enumerate(files):
+            name = f"{generation}-{number}"
+            large(root / name, head, tail, LARGE_BYTES + extra)
+            contents[name.encode()] = (head, tail, extra)
+        assert find_duplicates(desk)["status"] == "completed"
+    by_hash: dict[bytes, set[bytes]] = {}
+    for path, row in desk.files().items():
+        if row["content_hash"] is not None and not row["is_missing"]:
+            by_hash.setdefault(row["content_hash"], set()).add(path)
+    expected = {
+        frozenset(path for path, other in contents.items() if other == one)
+        for one in contents.values()
+    }
+    found = {frozenset(paths) for paths in by_hash.values() if len(paths) > 1}
+    assert found == {paths for paths in expected if len(paths) > 1}
