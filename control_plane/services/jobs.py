@@ -59,19 +59,13 @@ class JobService(JobServiceServicer):
         limit = paging.size(request.page_size)
         statuses = sorted(_chosen(pb.Job.State, number) for number in request.states)
         kinds = sorted(_chosen(pb.JobKind, number) for number in request.kinds)
-        query = paging.fingerprint("jobs", statuses, kinds)
+        before = _jobs_before(request.page_token, statuses, kinds) if request.page_token else None
         with self._database.read() as conn:
-            anchor = None
-            if request.page_token:
-                cursor = paging.decode(request.page_token, {"id": int, "query": str})
-                anchor = jobs.get(conn, cursor["id"])
-                if anchor is None or cursor["query"] != query:
-                    raise paging.refused()
-            rows = jobs.page(conn, limit=limit + 1, before=anchor, statuses=statuses, kinds=kinds)
+            rows = jobs.page(conn, limit=limit + 1, before=before, statuses=statuses, kinds=kinds)
         page, tail = paging.split(rows, limit)
         return pb.ListJobsResponse(
             jobs=[wire.job(row) for row in page],
-            next_page_token=paging.encode({"id": tail["id"], "query": query}) if tail else "",
+            next_page_token=_jobs_token(tail, statuses, kinds) if tail else "",
         )
 
     def CancelJob(self, request: pb.CancelJobRequest, context: grpc.ServicerContext) -> pb.Job:
@@ -172,6 +166,21 @@ class JobService(JobServiceServicer):
             events=[wire.event(row) for row in page],
             next_page_token=paging.encode({"id": tail["id"], "query": query}) if tail else "",
         )
+
+
+def _jobs_token(tail: Row, statuses: list[str], kinds: list[str]) -> str:
+    """Return the token of a page that begins behind a job, or behind where one has been."""
+    created_at, job_id = tail["created_at"], tail["id"]
+    query = paging.fingerprint("jobs", statuses, kinds, created_at, job_id)
+    return paging.encode({"created_at": created_at, "id": job_id, "query": query})
+
+
+def _jobs_before(token: str, statuses: list[str], kinds: list[str]) -> tuple[int, int]:
+    """Return the creation time and the id behind which a page begins."""
+    place = paging.decode(token, {"created_at": int, "id": int, "query": str})
+    if token != _jobs_token(place, statuses, kinds):
+        raise paging.refused()
+    return place["created_at"], place["id"]
 
 
 def _events_after(request: pb.ListEventsRequest, query: str) -> int:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, text, tuple_, update
+from sqlalchemy import Connection, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.elements import TextClause
 
@@ -15,13 +15,16 @@ from control_plane.store.sql import prepared
 from mediaplane.protocol import gate, history
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed, channel
-from mediaplane.protocol.driver import Row
+from mediaplane.protocol.driver import Row, execute_directly
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.statements import records, run, shaped, sql_type
 from mediaplane.protocol.tables import job_items, jobs
 from mediaplane.protocol.values import EventType
 
 COLUMNS = tuple(jobs.columns.keys())
+
+# How a parameter is written in the words of each driver.
+_MARK = {"sqlite": ":{}", "postgresql": "%({})s"}
 
 
 def add(conn: Connection, **columns: Any) -> Row | None:
@@ -130,21 +133,29 @@ def page(
     conn: Connection,
     *,
     limit: int,
-    before: Row | None,
+    before: tuple[int, int] | None,
     statuses: Sequence[str],
     kinds: Sequence[str],
 ) -> list[Row]:
-    """Return jobs, newest first, from behind an anchor row."""
-    query = select(jobs).order_by(jobs.c.created_at.desc(), jobs.c.id.desc()).limit(limit)
-    if before is not None:
-        # One comparison of both: with an OR, all pages before this one would be read again.
-        behind = tuple_(jobs.c.created_at, jobs.c.id) < (before["created_at"], before["id"])
-        query = query.where(behind)
-    if statuses:
-        query = query.where(jobs.c.status.in_(statuses))
-    if kinds:
-        query = query.where(jobs.c.kind.in_(kinds))
-    return list(conn.execute(query).mappings())
+    """Return jobs, newest first, from behind a creation time and an id."""
+    bound: dict[str, Any] = {"limit": limit}
+
+    def marks(name: str, values: Sequence[Any]) -> str:
+        named = {f"{name}_{place}": value for place, value in enumerate(values)}
+        bound.update(named)
+        return ", ".join(map(_MARK[conn.dialect.name].format, named))
+
+    # One comparison of both: with an OR, all pages before this one would be read again.
+    conditions = [f"(created_at, id) < ({marks('before', before)})"] if before else []
+    for column, chosen in (("status", statuses), ("kind", kinds)):
+        if chosen:
+            conditions.append(f"{column} IN ({marks(column, chosen)})")
+    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    sql = (
+        f"SELECT {', '.join(COLUMNS)} FROM jobs {where}"
+        f" ORDER BY created_at DESC, id DESC LIMIT {_MARK[conn.dialect.name].format('limit')}"
+    )
+    return execute_directly(conn, sql, bound)
 
 
 def requeue(conn: Connection, step: str, job_id: int) -> bool | None:

@@ -1,4 +1,4 @@
-"""The shortest way to PostgreSQL, for the few statements between a new job and its start."""
+"""The shortest way to the database, for the few statements that are worth it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,22 +16,30 @@ def execute_directly(conn: Connection, sql: str, bound: Mapping[str, Any]) -> li
     For every execution SQLAlchemy describes the columns of the result anew, which took longer than
     the statement itself. Errors are SQLAlchemy's all the same, and so are the events of its engine.
     """
-    # SQLite does without the driver, which takes long to import.
-    from psycopg import Error  # noqa: PLC0415
-    from psycopg.rows import dict_row  # noqa: PLC0415
-
-    pooled = conn.connection
-    cursor = pooled.cursor(row_factory=dict_row)
+    pooled, driver_error = conn.connection, conn.dialect.loaded_dbapi.Error
+    cursor = _new_cursor(conn)
     for listener in conn.dispatch.before_cursor_execute:
         listener(conn, cursor, sql, bound, None, False)
     try:
-        rows: list[Row] = cursor.execute(sql, bound).fetchall()
-    except Error as error:
-        is_lost = conn.dialect.is_disconnect(error, pooled.driver_connection, cursor)  # type: ignore[arg-type]
+        rows: list[Any] = cursor.execute(sql, bound).fetchall()
+    except driver_error as error:
+        is_lost = conn.dialect.is_disconnect(error, pooled.driver_connection, cursor)
         if is_lost:
             conn.invalidate(error)
         raise DBAPIError.instance(
-            sql, bound, error, Error, connection_invalidated=is_lost, dialect=conn.dialect
+            sql, bound, error, driver_error, connection_invalidated=is_lost, dialect=conn.dialect
         ) from error
+    if conn.dialect.name == "sqlite":
+        names = [column[0] for column in cursor.description]
+        rows = [dict(zip(names, values, strict=True)) for values in rows]
     cursor.close()
     return rows
+
+
+def _new_cursor(conn: Connection) -> Any:
+    if conn.dialect.name == "sqlite":
+        return conn.connection.cursor()
+    # SQLite does without the driver of PostgreSQL, which takes long to import.
+    from psycopg.rows import dict_row  # noqa: PLC0415
+
+    return conn.connection.cursor(row_factory=dict_row)

@@ -60,6 +60,16 @@ def test_the_token_names_the_last_job_of_the_page(control: ControlPlane) -> None
     assert cursor["id"] == found[-1]
 
 
+def test_a_page_goes_on_behind_a_job_that_is_gone_by_then(control: ControlPlane) -> None:
+    jobs = add_jobs(control, [1_000, 2_000, 2_000, 2_000, 3_000])
+    first, token = page(control, 3, "")
+    with control.database.control.write() as conn:
+        gone = conn.execute(text("DELETE FROM jobs WHERE id = :id"), {"id": first[-1]})
+        assert gone.rowcount == 1
+    second, _ = page(control, 3, token)
+    assert first + second == newest_first(jobs)
+
+
 def test_filters_hold_on_every_page(control: ControlPlane) -> None:
     failed = add_jobs(control, [1_000, 1_000, 2_000, 3_000], status="failed")
     add_jobs(control, [1_000, 1_500, 2_000, 9_000], status="completed")

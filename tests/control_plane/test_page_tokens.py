@@ -95,6 +95,7 @@ scalars = (
 )
 fields = st.sampled_from(
     [
+        "created_at",
         "id",
         "query",
         "path",
@@ -109,6 +110,7 @@ fields = st.sampled_from(
 shapes = st.sampled_from(
     [
         ["id", "query"],
+        ["created_at", "id", "query"],
         ["path", "query"],
         ["slug"],
         ["worker"],
@@ -207,10 +209,16 @@ def test_the_order_in_which_filters_are_named_does_not_matter(filled: ControlPla
     assert len(filled.jobs.ListJobs(request).jobs) == 2
 
 
-def test_a_token_that_names_a_job_that_never_was_is_refused(filled: ControlPlane) -> None:
+@pytest.mark.parametrize("change", [{"id": 999_999}, {"created_at": 999_999}], ids=str)
+def test_a_token_of_jobs_that_was_changed_by_hand_is_refused(
+    filled: ControlPlane, change: dict[str, int]
+) -> None:
     issued = filled.jobs.ListJobs(jobs_pb.ListJobsRequest(page_size=1)).next_page_token
-    cursor = json.loads(base64.urlsafe_b64decode(issued + "=" * (-len(issued) % 4)))
-    request = jobs_pb.ListJobsRequest(page_token=encoded(cursor | {"id": 999_999}))
+    place = json.loads(base64.urlsafe_b64decode(issued + "=" * (-len(issued) % 4)))
+    assert place.keys() > change.keys()
+    changed = json.dumps(place | change, separators=(",", ":"))
+    token = base64.urlsafe_b64encode(changed.encode()).decode().rstrip("=")
+    request = jobs_pb.ListJobsRequest(page_token=token)
     assert refusal(filled.jobs.ListJobs, request).reason == "INVALID_PAGE_TOKEN"
 
 
