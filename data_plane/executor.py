@@ -136,8 +136,8 @@ class ScanCounts:
 class ScanReport(Protocol):
     """Where a scan learns what is known and tells what it sees."""
 
-    def known(self) -> Iterator[Seen]:
-        """Yield the files that were there at the last scan, by path."""
+    def known(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the files that were there at the last scan, by path, as the fields of `Seen`."""
 
     def add(
         self, changed: Sequence[Seen], missing: Sequence[Seen], unseen: Sequence[Unseen]

@@ -140,28 +140,31 @@ class Heartbeat:
         is_due = time.monotonic() - self._renewed_at >= self._settings.lease_seconds / 3
         for machine in (JOBS, JOB_ITEMS):
             mine = {one.lessee.row_id: one for one in held if one.machine is machine}
-            figures = {}
+            news = {}
             for row_id, one in mine.items():
                 done = self._done(one)
                 if done != one.told:
-                    figures[row_id] = _figures(one, *done)
-                    one.told = done
-            beating = mine if is_due else {row_id: mine[row_id] for row_id in figures}
+                    news[row_id] = done
+            beating = mine if is_due else {row_id: mine[row_id] for row_id in news}
             if beating:
-                self._beat_all(machine, beating, figures)
+                self._beat_all(machine, beating, news)
         if is_due:
             self._renewed_at = time.monotonic()
 
     def _beat_all(
-        self, machine: Machine, held: dict[int, Held], figures: dict[int, dict[str, Any]]
+        self, machine: Machine, held: dict[int, Held], news: dict[int, tuple[int, int]]
     ) -> None:
         leases = {row_id: one.lessee.epoch for row_id, one in held.items()}
+        figures = {row_id: _figures(held[row_id], *done) for row_id, done in news.items()}
         with self._database.write(*paths.paths_of(machine, "heartbeat")) as conn:
             kept: dict[int, Row] = gate.heartbeat(
                 conn, machine, self._leases.worker_id, leases, self._settings.lease_seconds, figures
             )
         for row_id, one in held.items():
-            if row_id not in kept and not one.is_ended:
+            if row_id in kept:
+                # Only now: who ends the row meanwhile has to tell what was not told yet.
+                one.told = news.get(row_id, one.told)
+            elif not one.is_ended:
                 log.warning("Lost the lease on %s", one)
                 one.control.lost.set()
 

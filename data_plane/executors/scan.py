@@ -5,15 +5,15 @@ order, so that one pass over both finds what is new, changed and missing.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from data_plane.executor import (
     Context,
-    Control,
     Fail,
     ScanCounts,
-    ScanReport,
     ScanSettings,
     ScanTask,
     Seen,
@@ -22,13 +22,12 @@ from data_plane.executor import (
     signed64,
     state_of,
 )
+from data_plane.executors.comparison import OTHER_FILESYSTEM, compare
 from data_plane.globs import Matcher, compile_globs
 from data_plane.jail import Jail
 from mediaplane.paths import MAX_PATH_BYTES
 
-BATCH = 5000
 _WAIT_SECONDS = 0.02
-_OTHER_FILESYSTEM = "other_filesystem"
 
 
 class _Choice(NamedTuple):
@@ -45,7 +44,7 @@ def scan(task: ScanTask, ctx: Context) -> ScanCounts:
     counts = ScanCounts()
     with _open_root(task.root, ctx) as jail:
         task.report.began((signed64(jail.filesystem_id()), signed64(jail.identity[1])))
-        _compare(_walk(jail, _choose(task.settings, jail, ctx), ctx), task.report, counts, ctx)
+        compare(_walk(jail, _choose(task.settings, jail, ctx), ctx), task.report, counts, ctx)
         _check_root(task.root, jail)
         task.report.walked(counts)
     while not (verdict := task.report.verdict()):
@@ -99,8 +98,8 @@ def _choose(settings: ScanSettings, jail: Jail, ctx: Context) -> _Choice:
     )
 
 
-def _walk(jail: Jail, choice: _Choice, ctx: Context) -> Iterator[Seen | Unseen]:
-    """Yield every regular file by path; links and special files are passed over."""
+def _walk(jail: Jail, choice: _Choice, ctx: Context) -> Iterator[list[Seen] | Unseen]:
+    """Yield all regular files by path, in runs; links and special files are passed over."""
     try:
         stack = [iter(_list(jail, b"", choice))]
     except OSError as error:
@@ -124,7 +123,7 @@ def _walk(jail: Jail, choice: _Choice, ctx: Context) -> Iterator[Seen | Unseen]:
             stack.pop()
 
 
-def _list(jail: Jail, folder: bytes, choice: _Choice) -> list[Seen | Unseen | bytes]:
+def _list(jail: Jail, folder: bytes, choice: _Choice) -> Iterable[list[Seen] | Unseen | bytes]:
     """Return a folder's files and, as bytes, its folders, in the order of the paths below it."""
     prefix = folder + b"/" if folder else b""
     found: list[tuple[bytes, Seen | Unseen | bytes]] = []
@@ -153,8 +152,18 @@ def _list(jail: Jail, folder: bytes, choice: _Choice) -> list[Seen | Unseen | by
                     found.append((path + b"/", Unseen(path, True, *reason)))
     finally:
         os.close(descriptor)
-    found.sort(key=lambda pair: pair[0])
-    return [what for _, what in found]
+    found.sort(key=itemgetter(0))
+    return _runs(found)
+
+
+def _runs(
+    found: list[tuple[bytes, Seen | Unseen | bytes]],
+) -> Iterator[list[Seen] | Unseen | bytes]:
+    for kind, pairs in groupby(found, key=lambda pair: type(pair[1])):
+        if kind is Seen:
+            yield [what for _, what in pairs]  # type: ignore[misc]
+        else:
+            yield from (what for _, what in pairs)  # type: ignore[misc]
 
 
 def _look(path: bytes, entry: os.DirEntry[str]) -> Seen | Unseen:
@@ -162,10 +171,11 @@ def _look(path: bytes, entry: os.DirEntry[str]) -> Seen | Unseen:
     if len(path) > MAX_PATH_BYTES:
         return Unseen(path, False, "refused_too_long", "Its path is too long to be opened.")
     info = entry.stat(follow_symlinks=False)
-    return Seen(path, *state_of(info), signed64(info.st_dev), signed64(info.st_ino))
+    size_bytes, mtime_ns = state_of(info)
+    return Seen(path, size_bytes, mtime_ns, signed64(info.st_dev), signed64(info.st_ino))
 
 
-def _stop_at(folder: bytes, descriptor: int, choice: _Choice) -> list[Seen | Unseen | bytes] | None:
+def _stop_at(folder: bytes, descriptor: int, choice: _Choice) -> list[Unseen] | None:
     """Return what stands for a folder that is not to be entered, None for any other."""
     info = os.fstat(descriptor)
     if (info.st_dev, info.st_ino) in choice.own_folders:
@@ -176,95 +186,4 @@ def _stop_at(folder: bytes, descriptor: int, choice: _Choice) -> list[Seen | Uns
         "Another file system is mounted here; what is known below it stays as it is. Let scans"
         " of the library cross file systems, or exclude the folder."
     )
-    return [Unseen(folder, True, _OTHER_FILESYSTEM, message)]
-
-
-class _Differences:
-    """Counts what a scan finds and reports it in batches."""
-
-    def __init__(self, report: ScanReport, counts: ScanCounts, control: Control) -> None:
-        self._report = report
-        self._control = control
-        self._counts = counts
-        self._changed: list[Seen] = []
-        self._missing: list[Seen] = []
-        self._unseen: list[Unseen] = []
-
-    def seen(self, file: Seen, known: Seen | None) -> None:
-        """Take down a file that is there; `known` is what it was like at the last scan."""
-        self._counts.seen_files += 1
-        self._counts.seen_bytes += file.size_bytes
-        if self._counts.seen_files % BATCH == 0:
-            self._control.check()  # now and then: it would cost a tenth of the scan each time
-        if file == known:
-            return
-        if known is None:
-            self._counts.new_files += 1
-        else:
-            self._counts.changed_files += 1
-        self._changed.append(file)
-        if len(self._changed) >= BATCH:
-            self.flush()
-
-    def missing(self, file: Seen) -> None:
-        """Take down a file that is gone."""
-        self._counts.missing_files += 1
-        self._missing.append(file)
-        if len(self._missing) >= BATCH:
-            self.flush()
-
-    def unseen(self, name: Unseen) -> None:
-        """Take down a name that could not be looked at."""
-        self._counts.errored_files += 1
-        self._unseen.append(name)
-        if len(self._unseen) >= BATCH:
-            self.flush()
-
-    def flush(self) -> None:
-        """Report everything taken down so far, unless the scan is to end."""
-        self._control.check()
-        self._report.add(self._changed, self._missing, self._unseen)
-        self._changed, self._missing, self._unseen = [], [], []
-
-
-def _compare(
-    walked: Iterator[Seen | Unseen], report: ScanReport, counts: ScanCounts, ctx: Context
-) -> None:
-    """Report what the walk shows and the database does not know, and the other way round."""
-    differences = _Differences(report, counts, ctx.control)
-    known = report.known()
-    expected = next(known, None)
-    for found in walked:
-        place = found.rel_path if isinstance(found, Seen) else _place(found)
-        while expected is not None and expected.rel_path < place:
-            differences.missing(expected)
-            expected = next(known, None)
-        if isinstance(found, Unseen):
-            # A mount point is worth a word only where it hides files that are known.
-            if found.code != _OTHER_FILESYSTEM or (
-                expected is not None and _is_at_or_below(expected.rel_path, found)
-            ):
-                differences.unseen(found)
-            # Not seen is not gone: what is known there stays as it is.
-            while expected is not None and _is_at_or_below(expected.rel_path, found):
-                expected = next(known, None)
-        elif expected is not None and expected.rel_path == found.rel_path:
-            differences.seen(found, expected)
-            expected = next(known, None)
-        else:
-            differences.seen(found, None)
-        ctx.control.items = counts.seen_files
-    while expected is not None:
-        differences.missing(expected)
-        expected = next(known, None)
-    differences.flush()
-
-
-def _place(name: Unseen) -> bytes:
-    """Return where in the order of the walk a name stands: a folder where its files would."""
-    return name.rel_path + b"/" if name.is_folder else name.rel_path
-
-
-def _is_at_or_below(path: bytes, unseen: Unseen) -> bool:
-    place = _place(unseen)
-    return path.startswith(place) if unseen.is_folder else path == place
+    return [Unseen(folder, True, OTHER_FILESYSTEM, message)]

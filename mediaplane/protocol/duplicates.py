@@ -47,6 +47,14 @@ _COUNT = (
     " AS counted"
 )
 
+# Without the WHERE, SQLite takes the ON for that of a join.
+_RISE = "WHERE true ON CONFLICT (hash_algorithm, content_hash) DO UPDATE SET " + ", ".join(
+    f"{figure} = excluded.{figure}"
+    for figure in (
+        "file_count", "size_bytes", "total_size_bytes", "reclaimable_bytes", "updated_at",
+    )
+)  # fmt: skip
+
 
 def summarise(conn: Connection, hashes: Iterable[tuple[str, bytes]]) -> None:
     """Count the groups of these (algorithm, hash) pairs anew; right however often it is done."""
@@ -70,14 +78,14 @@ def summarise(conn: Connection, hashes: Iterable[tuple[str, bytes]]) -> None:
 
 
 def summarise_files(conn: Connection, file_ids: Sequence[int]) -> None:
-    """Count the groups of the hashes of these files anew, without a look at each of them."""
+    """Count the groups of files that have a hash since now: groups that grow, or come to be."""
     if not file_ids:
         return
     lock(conn, DUPLICATES)
     dialect = conn.dialect.name
     these = _OF_FILES.format(ids=among("id", "ids", dialect))
-    for statement in _statements(conn, these):
-        conn.execute(statement, {"ids": id_list(file_ids, dialect)})
+    _forget, count = _statements(conn, these)
+    conn.execute(text(f"{count} {_RISE}"), {"ids": id_list(file_ids, dialect)})
 
 
 def summarise_library(conn: Connection, slug: str) -> None:

@@ -68,6 +68,30 @@ def test_progress_is_written_and_never_goes_back(
     assert job["processed_items"] >= first + second
 
 
+def test_progress_that_a_beat_could_not_write_is_written_with_the_end(
+    desk: Desk, database: Databases, probe_by: Callable[..., None]
+) -> None:
+    refused = threading.Event()
+
+    def refuse(_conn: object, _cursor: object, sql: str, *_: object) -> None:
+        if sql.startswith("UPDATE jobs") and threading.current_thread().name == "heartbeat":
+            refused.set()
+            raise ConnectionError("in the middle of a beat")
+
+    def work(_row: object, ctx: Context) -> None:
+        ctx.control.items = 7
+        assert refused.wait(20)
+
+    probe_by(work)
+    event.listen(database.data.engine, "before_cursor_execute", refuse)
+    try:
+        with Worker(database.data):
+            job = desk.wait_for(desk.probe(), "completed")
+    finally:
+        event.remove(database.data.engine, "before_cursor_execute", refuse)
+    assert job["processed_items"] == 7
+
+
 def test_a_lost_lease_ends_the_work_and_leaves_the_row_alone(
     desk: Desk, database: Databases, job_id: int, long_work: threading.Event
 ) -> None:

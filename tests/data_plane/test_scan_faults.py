@@ -19,7 +19,7 @@ from data_plane.executor import (
     Seen,
     Unseen,
 )
-from data_plane.executors import scan as scan_module
+from data_plane.executors import comparison
 from data_plane.executors.scan import scan
 from tests.support.postgres import memory_directory
 from tests.support.privileges import as_nobody, public_folder
@@ -46,7 +46,7 @@ def crowded() -> Iterator[Path]:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan_module, "BATCH", 1)
+    monkeypatch.setattr(comparison, "BATCH", 1)
 
 
 class Meddler:
@@ -204,7 +204,7 @@ def test_a_folder_with_very_many_files_is_walked_whole(crowded: Path) -> None:
     report = scanned(crowded)
     assert len(report.changed) == CROWD
     assert report.changed_paths == sorted(os.listdir(bytes(crowded)))
-    assert report.adds == CROWD // scan_module.BATCH + 1
+    assert report.adds == CROWD // comparison.BATCH + 1
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,155 @@
+"""Compares what a walk sees with what is known, both in the byte order of whole paths."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from data_plane.executor import Context, Control, ScanCounts, ScanReport, Seen, Unseen
+
+BATCH = 5000
+# The code of a mount point that the walk did not enter.
+OTHER_FILESYSTEM = "other_filesystem"
+
+
+class _Differences:
+    """Counts what a scan finds and reports it in batches."""
+
+    def __init__(self, report: ScanReport, counts: ScanCounts, control: Control) -> None:
+        self._report = report
+        self._control = control
+        self._counts = counts
+        self._changed: list[Seen] = []
+        self._missing: list[Seen] = []
+        self._unseen: list[Unseen] = []
+
+    def seen(self, file: Seen, known: Seen | None) -> None:
+        """Take down a file that is there; `known` is what it was like at the last scan."""
+        self._counts.seen_files += 1
+        self._counts.seen_bytes += file.size_bytes
+        if self._counts.seen_files % BATCH == 0:
+            self._control.check()  # now and then: it would cost a tenth of the scan each time
+        if file == known:
+            return
+        if known is None:
+            self._counts.new_files += 1
+        else:
+            self._counts.changed_files += 1
+        self._changed.append(file)
+        if len(self._changed) >= BATCH:
+            self.flush()
+
+    def same(self, files: Sequence[Seen]) -> None:
+        """Take down files that are there, all as they were."""
+        self._counts.seen_files += len(files)
+        self._counts.seen_bytes += sum(file.size_bytes for file in files)
+        self._control.check()
+
+    def missing(self, file: Seen) -> None:
+        """Take down a file that is gone."""
+        self._counts.missing_files += 1
+        self._missing.append(file)
+        if len(self._missing) >= BATCH:
+            self.flush()
+
+    def unseen(self, name: Unseen) -> None:
+        """Take down a name that could not be looked at."""
+        self._counts.errored_files += 1
+        self._unseen.append(name)
+        if len(self._unseen) >= BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Report everything taken down so far, unless the scan is to end."""
+        self._control.check()
+        self._report.add(self._changed, self._missing, self._unseen)
+        self._changed, self._missing, self._unseen = [], [], []
+
+
+class _Known:
+    """The files of the last scan, by path, as far as the walk has not come past them."""
+
+    def __init__(self, files: Iterator[tuple[Any, ...]]) -> None:
+        self._files = files
+        self._page: list[tuple[Any, ...]] = []
+        self._at = 0
+
+    @property
+    def next(self) -> Seen | None:
+        """The first of them."""
+        if self._at == len(self._page):
+            self._read(1)
+        return Seen._make(self._page[self._at]) if self._at < len(self._page) else None
+
+    def pass_by(self) -> None:
+        """Come past the first of them."""
+        self._at += 1
+
+    def pass_by_same(self, run: list[Seen]) -> bool:
+        """Come past files that are the next ones and as they were, all at once; or past none."""
+        end = self._at + len(run)
+        if end > len(self._page):
+            self._read(len(run))
+            end = len(run)
+        if self._page[self._at : end] != run:
+            return False
+        self._at = end
+        return True
+
+    def _read(self, least: int) -> None:
+        self._page = self._page[self._at :]
+        self._page += islice(self._files, max(BATCH, least - len(self._page)))
+        self._at = 0
+
+
+def compare(
+    walked: Iterator[list[Seen] | Unseen], report: ScanReport, counts: ScanCounts, ctx: Context
+) -> None:
+    """Report what the walk shows and the database does not know, and the other way round."""
+    differences = _Differences(report, counts, ctx.control)
+    known = _Known(report.known())
+    for found in walked:
+        if isinstance(found, Unseen):
+            _compare_unseen(found, known, differences)
+        elif known.pass_by_same(found):
+            differences.same(found)
+        else:
+            for file in found:
+                _report_missing(known, file.rel_path, differences)
+                expected = known.next
+                if expected is not None and expected.rel_path == file.rel_path:
+                    differences.seen(file, expected)
+                    known.pass_by()
+                else:
+                    differences.seen(file, None)
+        ctx.control.items = counts.seen_files
+    _report_missing(known, None, differences)
+    differences.flush()
+
+
+def _compare_unseen(found: Unseen, known: _Known, differences: _Differences) -> None:
+    _report_missing(known, _place(found), differences)
+    # A mount point is worth a word only where it hides files that are known.
+    if found.code != OTHER_FILESYSTEM or _hides(found, known.next):
+        differences.unseen(found)
+    # Not seen is not gone: what is known there stays as it is.
+    while _hides(found, known.next):
+        known.pass_by()
+
+
+def _report_missing(known: _Known, place: bytes | None, differences: _Differences) -> None:
+    """Report the known files before a place of the walk, which has come past them."""
+    while (expected := known.next) is not None and (place is None or expected.rel_path < place):
+        differences.missing(expected)
+        known.pass_by()
+
+
+def _place(name: Unseen) -> bytes:
+    """Return where in the order of the walk a name stands: a folder where its files would."""
+    return name.rel_path + b"/" if name.is_folder else name.rel_path
+
+
+def _hides(unseen: Unseen, file: Seen | None) -> bool:
+    if file is None:
+        return False
+    place = _place(unseen)
+    return file.rel_path.startswith(place) if unseen.is_folder else file.rel_path == place
