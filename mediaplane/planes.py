@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -157,15 +157,18 @@ def _acquire(planes: list[Plane], holds: list[Hold]) -> None:
             _check_joined(plane)
         elif not is_serving(plane.address):
             missing.append(plane)
-    if len(missing) > 1:
-        # A data plane must not meet an old schema. A control plane that serves has checked it.
+    if len(missing) > 1 and not _has_sqlite_file(missing[0].locations):
         _upgrade(missing[0].locations)
+        _start_all(missing, holds)
+        return
     try:
         _start_all(missing, holds)
     except Refused:
-        if len(missing) > 1:
-            raise
-        # Not looking before saves a query half its time: nearly always the schema is current.
+        # Not looking before saves half the time: nearly always the schema is current. If not, no
+        # plane works with it.
+        refused = [hold for hold in holds if hold.plane in missing]
+        holds[:] = [hold for hold in holds if hold not in refused]
+        _release(refused)
         _upgrade(missing[0].locations)
         _start_all(missing, holds)
 
@@ -203,6 +206,11 @@ def _check_joined(plane: Plane) -> None:
             f"Another mediaplane command has started the {plane.name}, but it does not answer at"
             f" {plane.address}. End that command, or use the same MEDIAPLANE_* settings."
         )
+
+
+def _has_sqlite_file(locations: Locations) -> bool:
+    url = urlsplit(locations.database_url)
+    return url.scheme == "sqlite" and Path(unquote(url.path[1:])).exists()
 
 
 def _upgrade(locations: Locations) -> None:
