@@ -64,7 +64,7 @@ class JobService(JobServiceServicer):
             rows = jobs.page(conn, limit=limit + 1, before=before, statuses=statuses, kinds=kinds)
         page, tail = paging.split(rows, limit)
         return pb.ListJobsResponse(
-            jobs=[wire.job(row) for row in page],
+            jobs=[wire.job_fields(row) for row in page],
             next_page_token=_jobs_token(tail, statuses, kinds) if tail else "",
         )
 

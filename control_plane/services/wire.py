@@ -61,6 +61,7 @@ def _document(stored: Any) -> Any:
     return json.loads(stored) if isinstance(stored, str) else stored
 
 
+_FINAL = JOBS.final
 # The columns of a job that its message has by the same name.
 _JOB_COLUMNS = (
     "priority",
@@ -83,34 +84,44 @@ _JOB_COLUMNS = (
 
 def job(row: Row) -> job_pb.Job:
     """Return a job."""
+    return job_pb.Job(**job_fields(row))
+
+
+def job_fields(row: Row) -> dict[str, Any]:
+    """Return the fields of a job that have a value: to set the others too takes half the time."""
     status = row["status"]
-    return job_pb.Job(
-        name=f"jobs/{row['id']}",
-        kind=to_enum(job_pb.JobKind, row["kind"]),
-        state=to_enum(job_pb.Job.State, status),
-        library=f"libraries/{row['library_id']}" if row["library_id"] else None,
-        worker=row["worker_id"],
-        cancel_requested=row["cancel_requested_at"] is not None,
-        retry_of=f"jobs/{row['retry_of']}" if row["retry_of"] else None,
-        create_time=time(row["created_at"]),
-        start_time=time(row["started_at"]),
-        end_time=time(row["finished_at"]) if status in JOBS.final else None,
-        update_time=time(row["updated_at"]),
-        retry_time=time(row["retry_after"]) if status == JobStatus.RETRYABLE else None,
-        probe=_probe(row) if row["kind"] == JobKind.PROBE else None,
-        # Most of them are zero or NULL, and to leave a field out is faster than to set it so.
-        **{column: row[column] for column in _JOB_COLUMNS if row[column]},
-    )
+    fields = {column: value for column in _JOB_COLUMNS if (value := row[column])}
+    fields["name"] = f"jobs/{row['id']}"
+    fields["kind"] = to_enum(job_pb.JobKind, row["kind"])
+    fields["state"] = to_enum(job_pb.Job.State, status)
+    fields["create_time"] = time(row["created_at"])
+    fields["start_time"] = time(row["started_at"])
+    fields["update_time"] = time(row["updated_at"])
+    if row["library_id"]:
+        fields["library"] = f"libraries/{row['library_id']}"
+    if row["worker_id"]:
+        fields["worker"] = row["worker_id"]
+    if row["cancel_requested_at"] is not None:
+        fields["cancel_requested"] = True
+    if row["retry_of"]:
+        fields["retry_of"] = f"jobs/{row['retry_of']}"
+    if status in _FINAL:
+        fields["end_time"] = time(row["finished_at"])
+    if status == JobStatus.RETRYABLE:
+        fields["retry_time"] = time(row["retry_after"])
+    if row["kind"] == JobKind.PROBE:
+        fields["probe"] = _probe(row)
+    return fields
 
 
-def _probe(row: Row) -> job_pb.Probe:
+def _probe(row: Row) -> dict[str, Any]:
     task = kinds.decode(JobKind.PROBE, _document(row["payload"]))
     seconds, nanos = divmod(round(task.seconds * 1e9), 1_000_000_000)
-    return job_pb.Probe(
-        items=row["total_items"],
-        scratch_bytes=task.scratch_bytes,
-        duration={"seconds": seconds, "nanos": nanos},
-    )
+    return {
+        "items": row["total_items"],
+        "scratch_bytes": task.scratch_bytes,
+        "duration": {"seconds": seconds, "nanos": nanos},
+    }
 
 
 def job_item(row: Row) -> job_pb.JobItem:

@@ -23,6 +23,11 @@ from mediaplane.protocol.values import EventType
 
 COLUMNS = tuple(jobs.columns.keys())
 
+# What a page shows of a job: its payload as text, because few are looked into.
+_NOT_SHOWN = {"tenant_id", "progress_at", "worker_heartbeat_at", "lease_expires_at", "lease_epoch"}
+_SHOWN = ", ".join(name for name in COLUMNS if name not in {*_NOT_SHOWN, "payload"})
+_SHOWN += ", CAST(payload AS TEXT) AS payload"
+
 # How a parameter is written in the words of each driver.
 _MARK = {"sqlite": ":{}", "postgresql": "%({})s"}
 
@@ -152,7 +157,7 @@ def page(
             conditions.append(f"{column} IN ({marks(column, chosen)})")
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
     sql = (
-        f"SELECT {', '.join(COLUMNS)} FROM jobs {where}"
+        f"SELECT {_SHOWN} FROM jobs {where}"
         f" ORDER BY created_at DESC, id DESC LIMIT {_MARK[conn.dialect.name].format('limit')}"
     )
     return execute_directly(conn, sql, bound)
