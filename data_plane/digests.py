@@ -12,7 +12,8 @@ from data_plane.executor import Hashed, ToHash, Unhashed, explain, state_of
 from mediaplane.protocol.values import HashAlgorithm
 
 PREFIX_BYTES = 16 << 10
-_BLOCK_BYTES = 1 << 20
+# Fits the cache of a processor: with a megabyte it took up to twice the time.
+_BLOCK_BYTES = 128 << 10
 _HASHERS: dict[str, Any] = {HashAlgorithm.BLAKE3: blake3, HashAlgorithm.SHA256: hashlib.sha256}
 CHANGED = ("changed", "It has changed since the scan; scan the library again.")
 
