@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup run test check fmt proto docs lock bench bench-queue bench-pages bench-dedup clean tools
+.PHONY: help setup run test check fmt proto docs lock bench bench-queue bench-pages bench-dedup bench-scale clean tools
 
 python := .venv/bin/python
 # Running needs less than developing; both live in the same .venv.
@@ -80,6 +80,9 @@ bench-dedup: $(dev_stamp) ## measure the duplicate search beside jdupes, rdfind 
 
 bench-pages: $(dev_stamp) ## measure pages of listings among up to 10 million rows; QUICK=1
 	@$(python) -u -m bench.pages
+
+bench-scale: $(dev_stamp) ## measure memory, shared work and purges with a million files; BENCH_DIR=, QUICK=1
+	@$(python) -u -m bench.scale
 
 # uv is one of the development tools, so it is at hand whatever made .venv.
 $(bench_stamp): requirements-bench.txt | $(dev_stamp)

@@ -1,0 +1,111 @@
+"""Promise: two workers finish one hash job nearly twice as fast as one."""
+
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from bench.corpora import FILES_PER_FOLDER, MIB, Contents
+from bench.databases import Fresh
+from bench.verdicts import Verdicts, row, title
+from mediaplane.client import Client
+from mediaplane.locations import Locations
+from mediaplane.planes import command_line, control_plane, running
+from mediaplane.protocol import migration
+from mediaplane.protocol.grants import apply_grants
+from mediaplane.v1.job_service_pb2 import Job
+from mediaplane.v1.worker_service_pb2 import Worker
+from tests.support.postgres import memory_directory
+
+FILE_BYTES = 4 * MIB
+LIBRARY = "bench"
+LIMIT = 1.6
+DEADLINE_SECONDS = 300.0
+# One piece of work at a time, so that one worker cannot use more than one processor.
+SETTINGS = {"MEDIAPLANE_SLOTS": "1", "MEDIAPLANE_PRIORITY_SLOTS": "0"}
+
+
+def measure(fresh: Fresh, rounds: int, files: int, verdicts: Verdicts) -> None:
+    """Hash the same files by one worker and by two, in turn, each time in a fresh database."""
+    title(f"One hash job, {files:,} files of {FILE_BYTES / MIB:.0f} MiB, SHA-256, PostgreSQL")
+    taken: dict[int, list[float]] = {1: [], 2: []}
+    with tempfile.TemporaryDirectory(prefix="mediaplane-bench-", dir=memory_directory()) as place:
+        root = Path(place, "library")
+        _make_files(root, files)
+        for number in range(rounds):
+            # Forwards and backwards in turn: a slow minute of the machine meets both.
+            for workers in (1, 2) if number % 2 == 0 else (2, 1):
+                taken[workers].append(_hash_seconds(fresh, root, files, workers))
+    row("1 worker", taken[1], "s")
+    row("2 workers", taken[2], "s")
+    ratio = statistics.median(one / two for one, two in zip(taken[1], taken[2], strict=True))
+    verdicts.at_least("two workers on one job, times as fast as one", ratio, LIMIT)
+
+
+def _hash_seconds(fresh: Fresh, root: Path, files: int, workers: int) -> float:
+    with fresh() as url, tempfile.TemporaryDirectory(prefix="mediaplane-bench-") as state:
+        migration.upgrade(url)
+        apply_grants(url)
+        environment = {"MEDIAPLANE_STATE": state, "MEDIAPLANE_DATABASE_URL": url}
+        locations = Locations.from_environment(environment)
+        with (
+            running([control_plane(locations)]),
+            Client(locations.control_address) as client,
+            _data_planes(locations, workers),
+        ):
+            while _idle(client) < workers:
+                time.sleep(0.05)
+            client.add_library(LIBRARY, bytes(root), LIBRARY)
+            client.change_library(LIBRARY, hash_policy="HASH_POLICY_ALL")
+            client.change_library(LIBRARY, hash_algorithm="HASH_ALGORITHM_SHA256")
+            _ended(client, client.scan(LIBRARY))
+            job = _ended(client, client.hash(LIBRARY))
+            shares = Counter(item.worker for item in client.job_items(job.name))
+    if job.completed_items != files or len(shares) != workers:
+        raise RuntimeError(f"{job.completed_items} of {files} files were hashed, by {shares}.")
+    return (job.end_time.ToNanoseconds() - job.create_time.ToNanoseconds()) / 1e9
+
+
+@contextmanager
+def _data_planes(locations: Locations, count: int) -> Iterator[None]:
+    with ExitStack() as stack:
+        for number in range(count):
+            address = f"unix:{locations.state}/data-{number}.sock"
+            environment = os.environ | locations.environment() | SETTINGS
+            process = stack.enter_context(
+                subprocess.Popen(
+                    command_line("data_plane"),
+                    env=environment | {"MEDIAPLANE_DATA_ADDRESS": address},
+                    stdin=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+            )
+            stack.callback(process.terminate)
+        yield
+
+
+def _idle(client: Client) -> int:
+    return sum(worker.state == Worker.STATE_IDLE for worker in client.workers())
+
+
+def _ended(client: Client, job: Job) -> Job:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not job.HasField("end_time"):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{job.name} has not ended after {DEADLINE_SECONDS:.0f} s.")
+        time.sleep(0.02)
+        job = client.job(job.name)
+    return job
+
+
+def _make_files(root: Path, files: int) -> None:
+    contents = Contents(seed=5)
+    for number in range(files):
+        folder = root / f"{number // FILES_PER_FOLDER:03}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number:05}.bin").write_bytes(contents.new(FILE_BYTES))
