@@ -15,7 +15,7 @@ from control_plane.store.sql import prepared
 from mediaplane.protocol import gate, history
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed, channel
-from mediaplane.protocol.driver import Row, execute_directly
+from mediaplane.protocol.driver import Row, query_directly
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.statements import records, run, shaped, sql_type
 from mediaplane.protocol.tables import job_items, jobs
@@ -27,9 +27,6 @@ COLUMNS = tuple(jobs.columns.keys())
 _NOT_SHOWN = {"tenant_id", "progress_at", "worker_heartbeat_at", "lease_expires_at", "lease_epoch"}
 _SHOWN = ", ".join(name for name in COLUMNS if name not in {*_NOT_SHOWN, "payload"})
 _SHOWN += ", CAST(payload AS TEXT) AS payload"
-
-# How a parameter is written in the words of each driver.
-_MARK = {"sqlite": ":{}", "postgresql": "%({})s"}
 
 
 def add(conn: Connection, **columns: Any) -> Row | None:
@@ -144,23 +141,22 @@ def page(
 ) -> list[Row]:
     """Return jobs, newest first, from behind a creation time and an id."""
     bound: dict[str, Any] = {"limit": limit}
-
-    def marks(name: str, values: Sequence[Any]) -> str:
-        named = {f"{name}_{place}": value for place, value in enumerate(values)}
-        bound.update(named)
-        return ", ".join(map(_MARK[conn.dialect.name].format, named))
-
-    # One comparison of both: with an OR, all pages before this one would be read again.
-    conditions = [f"(created_at, id) < ({marks('before', before)})"] if before else []
+    conditions = []
+    if before:
+        # One comparison of both: with an OR, all pages before this one would be read again.
+        conditions.append("(created_at, id) < (:created_at, :id)")
+        bound["created_at"], bound["id"] = before
     for column, chosen in (("status", statuses), ("kind", kinds)):
         if chosen:
-            conditions.append(f"{column} IN ({marks(column, chosen)})")
+            named = {f"{column}_{place}": value for place, value in enumerate(chosen)}
+            conditions.append(f"{column} IN ({', '.join(f':{name}' for name in named)})")
+            bound |= named
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-    sql = (
-        f"SELECT {_SHOWN} FROM jobs {where}"
-        f" ORDER BY created_at DESC, id DESC LIMIT {_MARK[conn.dialect.name].format('limit')}"
+    return query_directly(
+        conn,
+        f"SELECT {_SHOWN} FROM jobs {where} ORDER BY created_at DESC, id DESC LIMIT :limit",
+        bound,
     )
-    return execute_directly(conn, sql, bound)
 
 
 def requeue(conn: Connection, step: str, job_id: int) -> bool | None:
