@@ -13,14 +13,15 @@ from mediaplane.cli.documents import document, enum_name, job_document, last_par
 from mediaplane.cli.output import Json, Limit
 from mediaplane.cli.progress import activity, follow, outcome, succeeded
 from mediaplane.cli.session import Session, command
+from mediaplane.protocol.values import JobKind, JobStatus
 
 if TYPE_CHECKING:
     from mediaplane.client import Client
 
 app = typer.Typer(name="job", no_args_is_help=True, help="Show and steer the work.")
 
-STATES = ("pending", "running", "completed", "failed", "cancelled", "retryable", "skipped")
-KINDS = ("scan", "hash", "delete", "thumbnail", "probe")
+STATES = tuple(map(str, JobStatus))
+KINDS = tuple(map(str, JobKind))
 
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The number that `job list` shows.")]
 

@@ -26,7 +26,7 @@ from tests.support.privileges import as_nobody, public_folder
 from tests.support.scanning import context, put, scanned
 from tests.support.waiting import eventually, must_not_block
 
-BLOCK = 1 << 20
+BLOCK = 128 << 10
 LONG_AGO_NS = 10**18
 
 
