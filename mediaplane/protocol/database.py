@@ -73,18 +73,20 @@ class Database:
         One that is a single statement needs not be begun and ended on PostgreSQL.
         """
         with self._turn, self._connection() as conn:
-            topics = conn.info[_TOPICS] = set()
+            # Kept, because to ask a lost connection for it would open another one.
+            info = conn.info
+            topics = info[_TOPICS] = set()
             guarded = self.plane is Plane.DATA and self.dialect == "sqlite"
             if guarded:
                 _raw(conn).set_authorizer(authorizer(paths))
             # A write that begins as a read fails on SQLite when another writer got in between.
             is_bare = is_one_statement and self.dialect == "postgresql"
-            conn.info[BEGIN] = _WORDS[self.dialect] if not is_bare else ""
+            info[BEGIN] = "" if is_bare else _WORDS[self.dialect]
             try:
                 with nullcontext() if is_bare else conn.begin():
                     yield conn
             finally:
-                conn.info.pop(_TOPICS, None)
+                info.pop(_TOPICS, None)
                 if guarded:
                     _raw(conn).set_authorizer(authorizer(()))
         if self.bell is not None:
