@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from bench import databases
 from bench.claim_cost import SERIES
@@ -20,7 +20,7 @@ from bench.verdicts import Verdicts, row, title
 from mediaplane.client import Client
 from mediaplane.locations import Locations
 from mediaplane.planes import control_plane, running
-from mediaplane.protocol import migration
+from mediaplane.protocol import migration, tables
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.grants import apply_grants
@@ -183,29 +183,44 @@ def _serving(fresh: Fresh, fill: Callable[[Database], None]) -> Iterator[tuple[C
 
 def _fill_listings(rows: int, database: Database) -> None:
     """Add so many groups, with few different figures, and so many jobs of all kinds."""
-    series = SERIES[database.dialect].format(count=rows)
-    now, content = NOW_SQL[database.dialect], CONTENT[database.dialect].format(n="i")
-    with database.write() as conn:
-        if database.dialect == "sqlite":
-            # So that its indexes are filled in memory: else ten million rows would take hours.
-            conn.execute(text("PRAGMA cache_size = -8388608"))
-        conn.execute(
-            text(
-                f"{ADD_GROUPS} SELECT 'blake3', {content}, 2 + i % 7, i % 1000,"
-                f" (2 + i % 7) * (i % 1000), (1 + i % 7) * (i % 1000), 0 FROM ({series}) AS n"
-                " ORDER BY 2"  # as its key has them: an index is filled fastest from its end
-            )
+    with database.write() as conn, _indexed_afterwards(conn):
+        _add_groups(conn, rows)
+        _add_jobs(conn, rows)
+
+
+@contextmanager
+def _indexed_afterwards(conn: Connection) -> Iterator[None]:
+    """Leave the indexes for later: row by row, those of ten million take an hour."""
+    indexes = [*tables.duplicate_groups.indexes, *tables.jobs.indexes]
+    for index in indexes:
+        index.drop(conn)
+    yield
+    for index in indexes:
+        index.create(conn)
+
+
+def _add_groups(conn: Connection, rows: int) -> None:
+    series = SERIES[conn.dialect.name].format(count=rows)
+    content = CONTENT[conn.dialect.name].format(n="i")
+    conn.execute(
+        text(
+            f"{ADD_GROUPS} SELECT 'blake3', {content}, 2 + i % 7, i % 1000,"
+            f" (2 + i % 7) * (i % 1000), (1 + i % 7) * (i % 1000), 0 FROM ({series}) AS n"
+            " ORDER BY 2"  # as the key has them: it is filled fastest from its end
         )
-        created_at = f"{now} - i / {JOBS_OF_A_MOMENT}"
-        kinds = " ".join(f"WHEN {place} THEN '{kind}'" for place, kind in enumerate(JobKind))
-        kind = f"CASE i % {len(JobKind)} {kinds} END"
-        conn.execute(
-            text(
-                "INSERT INTO jobs (kind, status, created_at, started_at, finished_at, updated_at)"
-                f" SELECT {kind}, 'completed', {created_at}, {now}, {now}, {now}"
-                f" FROM ({series}) AS n"
-            )
+    )
+
+
+def _add_jobs(conn: Connection, rows: int) -> None:
+    series, now = SERIES[conn.dialect.name].format(count=rows), NOW_SQL[conn.dialect.name]
+    kinds = " ".join(f"WHEN {place} THEN '{kind}'" for place, kind in enumerate(JobKind))
+    conn.execute(
+        text(
+            "INSERT INTO jobs (kind, status, created_at, started_at, finished_at, updated_at)"
+            f" SELECT CASE i % {len(JobKind)} {kinds} END, 'completed',"
+            f" {now} - i / {JOBS_OF_A_MOMENT}, {now}, {now}, {now} FROM ({series}) AS n"
         )
+    )
 
 
 def _fill_library(database: Database) -> None:
