@@ -1,0 +1,136 @@
+"""Two data planes share one hash job, and one of them is killed in the middle of it."""
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+from sqlalchemy.engine import RowMapping
+
+from mediaplane.client import Client
+from mediaplane.protocol.database import Database
+from mediaplane.protocol.tables import job_items, library_files
+from mediaplane.protocol.values import Plane
+from tests.acceptance.test_worker_process import DEADLINE_SECONDS, data_plane, states, wait_for
+from tests.support.commands import Commands
+from tests.support.databases import Copies
+from tests.support.waiting import eventually
+
+# A shard ends after 1 GiB, so each of these files is one; they are holes and take no room.
+FILES = 8
+FILE_BYTES = 1 << 30
+SLOTS = 1
+SETTINGS = {
+    "MEDIAPLANE_SLOTS": str(SLOTS),
+    "MEDIAPLANE_PRIORITY_SLOTS": "0",
+    "MEDIAPLANE_LEASE_SECONDS": "5",
+    # Slow enough for a kill in the middle: at most two shards a second, by both together.
+    "MEDIAPLANE_HASH_BYTES_PER_SECOND": str(2 * FILE_BYTES),
+}
+
+
+@pytest.fixture
+def commands(
+    postgres_template: Copies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Commands]:
+    monkeypatch.setenv("MEDIAPLANE_RECOVERY_SECONDS", "0.2")
+    with postgres_template() as url:
+        yield Commands(tmp_path / "state", url)
+
+
+@pytest.fixture
+def database(commands: Commands) -> Iterator[Database]:
+    database = Database(commands.environment["MEDIAPLANE_DATABASE_URL"], Plane.CONTROL)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "library"
+    root.mkdir()
+    for number in range(FILES):
+        with (root / f"{number}.mp4").open("wb") as file:
+            file.truncate(FILE_BYTES + number)
+    return root
+
+
+def shards(database: Database) -> dict[int, RowMapping]:
+    with database.read() as conn:
+        return {row["id"]: row for row in conn.execute(select(job_items)).mappings()}
+
+
+def shards_of(database: Database, worker: str, status: str) -> dict[int, RowMapping]:
+    return {
+        number: row
+        for number, row in shards(database).items()
+        if row["status"] == status and (row["worker_id"] or "").startswith(worker)
+    }
+
+
+def hashed_files(database: Database) -> int:
+    query = select(func.count(library_files.c.content_hash.distinct()))
+    with database.read() as conn:
+        return int(conn.execute(query).scalar_one())
+
+
+def add_scanned_library(client: Client, root: Path) -> None:
+    client.add_library("library", bytes(root), "library")
+    client.change_library("library", hash_policy="HASH_POLICY_ALL")
+    wait_for(client, client.scan("library"), "completed")
+
+
+@contextmanager
+def two_data_planes(commands: Commands) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """Two data planes by the names of their workers, each with an address of its own."""
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(
+                data_plane(
+                    commands,
+                    MEDIAPLANE_WORKER_NAME=name,
+                    MEDIAPLANE_DATA_ADDRESS=f"unix:{commands.state}/{name}.sock",
+                    **SETTINGS,
+                )
+            )
+            for name in ("one", "two")
+        }
+
+
+def test_of_a_killed_data_plane_only_the_shards_in_flight_are_hashed_again(
+    commands: Commands, database: Database, root: Path
+) -> None:
+    with commands.client() as client, two_data_planes(commands) as processes:
+        eventually(lambda: len(states(client)) == 2, DEADLINE_SECONDS)
+        add_scanned_library(client, root)
+        job = client.hash("library")
+        # Of the two, the one that also holds the job itself goes on.
+        survivor = eventually(lambda: client.job(job.name).worker).split("-")[0]
+        (victim,) = processes.keys() - {survivor}
+        eventually(
+            lambda: (
+                shards_of(database, victim, "completed")
+                and shards_of(database, survivor, "completed")
+                and shards_of(database, victim, "running")
+            ),
+            DEADLINE_SECONDS,
+        )
+        processes[victim].kill()
+        assert processes[victim].wait() == -signal.SIGKILL
+        at_kill = shards(database)
+        in_flight = shards_of(database, victim, "running")
+        assert 1 <= len(in_flight) <= SLOTS
+        assert any(row["status"] == "pending" for row in at_kill.values()), "not in the middle"
+        wait_for(client, job, "completed")
+    after = shards(database)
+    assert len(after) == FILES
+    assert {row["status"] for row in after.values()} == {"completed"}
+    again = {number for number, row in after.items() if row["lease_epoch"] > 1}
+    assert again == set(in_flight)
+    assert all(after[number]["worker_id"].startswith(survivor) for number in again)
+    done = [row for row in at_kill.values() if row["status"] == "completed"]
+    assert [after[row["id"]] for row in done] == done
+    assert hashed_files(database) == FILES
