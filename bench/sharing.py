@@ -4,10 +4,10 @@ import os
 import statistics
 import subprocess
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from bench.corpora import FILES_PER_FOLDER, MIB, Contents
@@ -21,6 +21,7 @@ from mediaplane.protocol.grants import apply_grants
 from mediaplane.v1.job_service_pb2 import Job
 from mediaplane.v1.worker_service_pb2 import Worker
 from tests.support.postgres import memory_directory
+from tests.support.waiting import eventually
 
 FILE_BYTES = 4 * MIB
 LIBRARY = "bench"
@@ -58,8 +59,7 @@ def _hash_seconds(fresh: Fresh, root: Path, files: int, workers: int) -> float:
             Client(locations.control_address) as client,
             _data_planes(locations, workers),
         ):
-            while _idle(client) < workers:
-                time.sleep(0.05)
+            eventually(partial(_are_idle, client, workers), DEADLINE_SECONDS)
             client.add_library(LIBRARY, bytes(root), LIBRARY)
             client.change_library(LIBRARY, hash_policy="HASH_POLICY_ALL")
             client.change_library(LIBRARY, hash_algorithm="HASH_ALGORITHM_SHA256")
@@ -89,18 +89,14 @@ def _data_planes(locations: Locations, count: int) -> Iterator[None]:
         yield
 
 
-def _idle(client: Client) -> int:
-    return sum(worker.state == Worker.STATE_IDLE for worker in client.workers())
+def _are_idle(client: Client, workers: int) -> bool:
+    return [worker.state for worker in client.workers()] == [Worker.STATE_IDLE] * workers
 
 
 def _ended(client: Client, job: Job) -> Job:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not job.HasField("end_time"):
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"{job.name} has not ended after {DEADLINE_SECONDS:.0f} s.")
-        time.sleep(0.02)
-        job = client.job(job.name)
-    return job
+    """Wait without asking: questions would take the processors that are measured."""
+    *_, last = client.watch_job(job.name)
+    return last
 
 
 def _make_files(root: Path, files: int) -> None:
