@@ -3,12 +3,14 @@
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -26,6 +28,7 @@ PEERS = {
     "rdfind": ["rdfind", "-dryrun", "true", "-outputname", "/dev/null"],
 }
 OURS = "mediaplane"
+SERVICE = "as a service"
 COMMAND = str(Path(sys.executable).with_name("mediaplane"))
 
 
@@ -118,24 +121,48 @@ def _compare(
         for peer in PEERS
     }
     for name, found in runs.items():
-        _print(name, found, ratios.get(name))
+        _print(name, found, _beside(ratios[name]) if name in ratios else "")
     return ratios
 
 
 def _compare_rescan(corpus: Corpus, rounds: int, place: Path, verdicts: Verdicts) -> None:
+    """Compare a scan by planes that run already, as a service does, and one from nothing."""
     title(f"{corpus.name}: rescan, nothing changed, warm cache")
     state = place / "state"
     _up(corpus, state)
-    ours, theirs = [], []
+    runs: dict[str, list[Run]] = {"jdupes -Q": [], SERVICE: [], OURS: []}
     for _ in range(rounds):
-        theirs.append(_run([*PEERS["jdupes -Q"], str(corpus.folder)]))
-        ours.append(_up(corpus, state))
+        runs["jdupes -Q"].append(_run([*PEERS["jdupes -Q"], str(corpus.folder)]))
+        with _serving(state):
+            runs[SERVICE].append(_ours(state, "scan", corpus.folder.name, "--json"))
+        runs[OURS].append(_up(corpus, state))
     shutil.rmtree(state)
-    pairs = zip(ours, theirs, strict=True)
-    times = statistics.median(mine.seconds / other.seconds for mine, other in pairs)
-    _print("jdupes -Q", theirs, times)
-    _print(OURS, ours)
-    verdicts.at_most("rescan, times jdupes -Q", times, 0.6)
+    for name, found in runs.items():
+        _print(name, found, "" if name in PEERS else f"{_times(runs, name):.2f} times jdupes -Q")
+    verdicts.at_most("rescan by a service, times jdupes -Q", _times(runs, SERVICE), 0.6)
+
+
+def _times(runs: dict[str, list[Run]], name: str) -> float:
+    pairs = zip(runs[name], runs["jdupes -Q"], strict=True)
+    return statistics.median(mine.seconds / other.seconds for mine, other in pairs)
+
+
+@contextmanager
+def _serving(state: Path) -> Iterator[None]:
+    """Have both planes run until the block ends."""
+    empty = state.parent / "empty"
+    empty.mkdir(exist_ok=True)
+    (empty / "file").touch()
+    command = [COMMAND, "up", str(empty), "--state", str(state)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as planes:
+        assert planes.stderr is not None
+        for line in planes.stderr:
+            if b"Serving" in line:
+                break
+        try:
+            yield
+        finally:
+            planes.send_signal(signal.SIGINT)
 
 
 def _compare_hashing(
@@ -151,7 +178,7 @@ def _compare_hashing(
         shutil.rmtree(place / "state")
     pairs = zip(ours, theirs, strict=True)
     times = statistics.median(other.seconds / mine for mine, other in pairs)
-    _print("b3sum", theirs, 1 / times)
+    _print("b3sum", theirs, _beside(1 / times))
     print(f"  {OURS:<12} {statistics.median(ours):>8.2f} s")
     verdicts.at_least(f"hashing of {corpus.name}, times b3sum", times, limit)
 
@@ -251,11 +278,14 @@ def _drop_caches() -> None:
         raise RuntimeError(f"The cache can only be emptied by root: {error}") from None
 
 
-def _print(name: str, runs: Sequence[Run], times: float | None = None) -> None:
+def _beside(times: float) -> str:
+    return f"mediaplane takes {times:.2f} times as long"
+
+
+def _print(name: str, runs: Sequence[Run], note: str = "") -> None:
     seconds = statistics.median(run.seconds for run in runs)
     peak = statistics.median(run.peak_bytes for run in runs) / 1e6
-    ratio = "" if times is None else f"   mediaplane takes {times:.2f} times as long"
-    print(f"  {name:<12} {seconds:>8.2f} s {peak:>8.0f} MB{ratio}")
+    print(f"  {name:<12} {seconds:>8.2f} s {peak:>8.0f} MB   {note}".rstrip())
 
 
 if __name__ == "__main__":
