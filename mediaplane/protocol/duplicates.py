@@ -1,6 +1,7 @@
 """Keeps the summary of duplicate groups true, inside the transaction that changes a hash."""
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import islice
 
 from sqlalchemy import Connection, bindparam, text
@@ -30,8 +31,8 @@ _OF_LIBRARY = (
 )
 
 _OF_FILES = (
-    "(hash_algorithm, content_hash) IN (SELECT hash_algorithm, content_hash FROM library_files"
-    " WHERE {ids} AND content_hash IS NOT NULL)"
+    "SELECT DISTINCT hash_algorithm, content_hash FROM library_files"
+    " WHERE {ids} AND content_hash IS NOT NULL"
 )
 
 _FORGET = "DELETE FROM duplicate_groups WHERE {these}"
@@ -47,8 +48,18 @@ _COUNT = (
     " AS counted"
 )
 
-# Without the WHERE, SQLite takes the ON for that of a join.
-_RISE = "WHERE true ON CONFLICT (hash_algorithm, content_hash) DO UPDATE SET " + ", ".join(
+# The groups of hashes one after the other: whatever PostgreSQL thinks of the number of files, it
+# looks at those of each hash alone. SQLite does so anyway, and knows no LATERAL.
+_COUNT_EACH = (
+    "INSERT INTO duplicate_groups (hash_algorithm, content_hash, file_count, size_bytes,"
+    " total_size_bytes, reclaimable_bytes, updated_at) SELECT touched.*, counted.*, {now}"
+    " FROM ({files}) AS touched CROSS JOIN LATERAL"
+    " (SELECT count(*) AS copies, min(size_bytes), sum(size_bytes),"
+    f" sum(size_bytes) - min(size_bytes) FROM library_files WHERE {GROUPABLE}"
+    " AND hash_algorithm = touched.hash_algorithm AND content_hash = touched.content_hash)"
+    " AS counted WHERE copies > 1"
+).replace("{files}", _OF_FILES)
+_RISE = "ON CONFLICT (hash_algorithm, content_hash) DO UPDATE SET " + ", ".join(
     f"{figure} = excluded.{figure}"
     for figure in (
         "file_count", "size_bytes", "total_size_bytes", "reclaimable_bytes", "updated_at",
@@ -82,10 +93,17 @@ def summarise_files(conn: Connection, file_ids: Sequence[int]) -> None:
     if not file_ids:
         return
     lock(conn, DUPLICATES)
-    dialect = conn.dialect.name
-    these = _OF_FILES.format(ids=among("id", "ids", dialect))
-    _forget, count = _statements(conn, these)
-    conn.execute(text(f"{count} {_RISE}"), {"ids": id_list(file_ids, dialect)})
+    conn.execute(_count_files(conn.dialect.name), {"ids": id_list(file_ids, conn.dialect.name)})
+
+
+@cache
+def _count_files(dialect: str) -> TextClause:
+    ids, now = among("id", "ids", dialect), NOW_SQL[dialect]
+    if dialect == "postgresql":
+        return text(f"{_COUNT_EACH.format(ids=ids, now=now)} {_RISE}")
+    these = f"(hash_algorithm, content_hash) IN ({_OF_FILES.format(ids=ids)})"
+    # Without the WHERE, SQLite takes the ON for that of a join.
+    return text(f"{_COUNT.format(these=these, now=now)} WHERE true {_RISE}")
 
 
 def summarise_library(conn: Connection, slug: str) -> None:
