@@ -1,17 +1,19 @@
 """The summary of duplicate groups is what the protocol's own query would find, always."""
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, delete, select, text, update
+from sqlalchemy import Connection, delete, event, select, text, update
 
 from mediaplane.protocol.database import Database
-from mediaplane.protocol.duplicates import summarise
+from mediaplane.protocol.duplicates import summarise, summarise_files
 from mediaplane.protocol.tables import duplicate_groups, library_files
 from mediaplane.protocol.values import Plane
+from mediaplane.protocol.write_paths import SUMMARISE
 from tests.support.databases import Databases
 from tests.support.files import GROUPS, add_files, add_library, content, digest
 
@@ -134,3 +136,23 @@ def test_two_transactions_that_each_add_one_copy_make_the_group(database: Databa
     with database.control.read() as conn:
         assert [row[2] for row in summary(conn)] == [2]
         assert summary(conn) == counted(conn)
+
+
+def test_the_groups_of_new_hashes_are_counted_hash_by_hash(database: Databases) -> None:
+    sent: list[tuple[str, Any]] = []
+
+    def note(_conn: Any, _cursor: Any, sql: str, parameters: Any, *_rest: Any) -> None:
+        if sql.startswith("INSERT INTO duplicate_groups"):
+            sent.append((sql, parameters))
+
+    engine = database.data.engine
+    explain = "EXPLAIN QUERY PLAN" if database.data.dialect == "sqlite" else "EXPLAIN"
+    with database.data.write(SUMMARISE) as conn:
+        event.listen(engine, "before_cursor_execute", note)
+        summarise_files(conn, [1, 2, 3])
+        event.remove(engine, "before_cursor_execute", note)
+        ((sql, parameters),) = sent
+        lines = conn.exec_driver_sql(f"{explain} {sql}", parameters).all()
+    found = "\n".join(str(line[-1]) for line in lines)
+    by_hash = r"Index Cond: \(\(.*hash_algorithm.*=.* AND .*content_hash.* = |hash_algorithm=\? AND"
+    assert re.search(by_hash, found), found
