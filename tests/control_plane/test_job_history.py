@@ -175,5 +175,9 @@ def test_a_hash_is_cut_into_items_that_cover_its_files(control: ControlPlane) ->
     assert (item.total_items, item.state) == (3, pb.JobItem.STATE_PENDING)
     with control.database.control.read() as conn:
         row = Rows(conn).get("job_items", int(item.name.rpartition("/")[2]))
-    assert row["payload"] == {"first_file_id": files[0], "last_file_id": files[-1]}
+    assert row["payload"] == {
+        "first_file_id": files[0],
+        "last_file_id": files[-1],
+        "is_prefix": False,
+    }
     assert row["job_id"] == job_id(job)

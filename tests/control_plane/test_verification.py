@@ -57,7 +57,7 @@ def test_a_verify_job_is_given_the_present_hashed_files_of_its_library(
 ) -> None:
     job = photos.create(VERIFY, PHOTOS)
     assert (job.total_items, job.total_bytes) == (4, 40)
-    assert shards(photos, job) == [{"first_file_id": 1, "last_file_id": 4}]
+    assert shards(photos, job) == [{"first_file_id": 1, "last_file_id": 4, "is_prefix": False}]
 
 
 def test_a_verify_job_is_cut_into_shards(
@@ -65,8 +65,8 @@ def test_a_verify_job_is_cut_into_shards(
 ) -> None:
     monkeypatch.setattr(hashing, "SHARD_FILES", 3)
     assert shards(photos, photos.create(VERIFY, PHOTOS)) == [
-        {"first_file_id": 1, "last_file_id": 3},
-        {"first_file_id": 4, "last_file_id": 4},
+        {"first_file_id": 1, "last_file_id": 3, "is_prefix": False},
+        {"first_file_id": 4, "last_file_id": 4, "is_prefix": False},
     ]
 
 
