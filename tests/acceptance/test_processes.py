@@ -98,6 +98,8 @@ def test_a_run_killed_in_the_middle_is_finished_by_the_next(
     root.mkdir()
     tree.generate(root, 4000, unreadable=False)
     commands.environment["MEDIAPLANE_LEASE_SECONDS"] = "1"
+    # Slow enough that none of them comes to its end.
+    commands.environment["MEDIAPLANE_HASH_BYTES_PER_SECOND"] = "1000"
     killed = 0
     for delay in (0.3, 0.8, 1.5):
         process = commands.start("up", root, "--once", "--json")
@@ -109,6 +111,7 @@ def test_a_run_killed_in_the_middle_is_finished_by_the_next(
         process.communicate(timeout=DEADLINE_SECONDS)
         killed += process.returncode == -signal.SIGKILL
     assert killed == 3
+    del commands.environment["MEDIAPLANE_HASH_BYTES_PER_SECOND"]
     summary = commands.json("up", root, "--once")
     assert commands.groups({"library": root}) == tree.brute_force(root)
     assert summary["errors"] == 0

@@ -63,7 +63,7 @@ def test_work_survives_connections_that_are_cut(
             time.sleep(chance.uniform(0.05, 0.3))  # any moment is a good one
             terminated += int(conn.execute(cut, {"name": name}).scalar_one())
     site.wait_until_done()
-    assert terminated > 5 * HANG_UPS
+    assert terminated > 2 * HANG_UPS  # more than one each time, also while they reconnect
     assert "terminating connection" in site.log.read_text()
     site.check(processes)
 
