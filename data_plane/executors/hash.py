@@ -16,12 +16,12 @@ from data_plane.executor import (
 )
 from data_plane.hashers import HasherLost, hash_elsewhere
 from data_plane.jail import Jail
+from mediaplane.protocol.kinds import SMALL_BYTES
 
 log = logging.getLogger(__name__)
 
-# Of files up to this size Python is the larger part of the work: they go to a process of their
-# own, in batches; but only when there are enough of them to be worth its start.
-SMALL_BYTES = 256 << 10
+# Of small files Python is the larger part of the work: they go to a process of their own, in
+# batches; but only when there are enough of them to be worth its start.
 MANY_FILES = 64
 BATCH_FILES = 256
 # How often to look whether the beginnings of the other files are known.

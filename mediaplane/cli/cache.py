@@ -3,9 +3,9 @@
 import typer
 
 from mediaplane.cli import output
-from mediaplane.cli.documents import job_document, last_part
+from mediaplane.cli.documents import job_document
 from mediaplane.cli.output import Json
-from mediaplane.cli.progress import follow, outcome, succeeded
+from mediaplane.cli.progress import exit_by, finish, succeeded
 from mediaplane.cli.scan import NoWait
 from mediaplane.cli.session import Session, command
 
@@ -25,15 +25,9 @@ def sweep(session: Session, no_wait: NoWait = False, as_json: Json = False) -> N
     was cancelled.
     """
     with session.client(works=not no_wait) as client:
-        job = client.sweep()
-        if not no_wait:
-            job = follow(client, job.name, is_shown=not as_json)
+        job = finish(client, client.sweep(), no_wait=no_wait, as_json=as_json)
     if as_json:
         output.json_document({"job": job_document(job)})
-    elif no_wait:
-        output.say(f"Admitted {job.name}. Follow it: mediaplane job watch {last_part(job.name)}")
-    elif succeeded(job):
+    elif not no_wait and succeeded(job):
         output.say(f"{output.plural(job.processed_items, 'file')} removed from the cache")
-    if not no_wait and not succeeded(job):
-        output.tell(f"Error: {job.name} {outcome(job)}")
-        raise typer.Exit(1)
+    exit_by(job, no_wait=no_wait)

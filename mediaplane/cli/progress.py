@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from mediaplane.cli import output
 from mediaplane.cli.documents import enum_name, last_part
 
@@ -48,6 +50,22 @@ def outcome(job: Any) -> str:
 
 def succeeded(job: Any) -> bool:
     return enum_name(job, "state") in {"completed", "skipped"}
+
+
+def finish(client: "Client", job: Any, *, no_wait: bool, as_json: bool) -> Any:
+    """Follow an admitted job to its end, or say how to."""
+    if not no_wait:
+        return follow(client, job.name, is_shown=not as_json)
+    if not as_json:
+        output.say(f"Admitted {job.name}. Follow it: mediaplane job watch {last_part(job.name)}")
+    return job
+
+
+def exit_by(job: Any, *, no_wait: bool) -> None:
+    """End the command with 1 when the job that it waited for has failed."""
+    if not no_wait and not succeeded(job):
+        output.tell(f"Error: {job.name} {outcome(job)}")
+        raise typer.Exit(1)
 
 
 def _follow_with_bar(client: "Client", name: str) -> Any:

@@ -1,18 +1,15 @@
 """`mediaplane scan` and `mediaplane hash`: the two jobs that find duplicates."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from mediaplane.cli import output
-from mediaplane.cli.documents import job_document, last_part
+from mediaplane.cli.documents import job_document
 from mediaplane.cli.library import Slug
 from mediaplane.cli.output import Json
-from mediaplane.cli.progress import follow, outcome, succeeded
+from mediaplane.cli.progress import exit_by, finish, succeeded
 from mediaplane.cli.session import Session, command
-
-if TYPE_CHECKING:
-    from mediaplane.client import Client
 
 NoWait = Annotated[
     bool,
@@ -46,7 +43,7 @@ def scan(
     """Find the new, changed and missing files of a library."""
     with session.client(works=not no_wait) as client:
         job = client.scan(slug, accept_new_root=accept_new_root)
-        job = _finish(client, job, no_wait=no_wait, as_json=as_json)
+        job = finish(client, job, no_wait=no_wait, as_json=as_json)
         if as_json:
             output.json_document({"job": job_document(job)})
         elif not no_wait and succeeded(job):
@@ -59,7 +56,7 @@ def scan(
                 f" {output.human_count(found.missing_files)} missing,"
                 f" {output.human_count(found.errored_files)} unreadable"
             )
-    _exit_by(job, no_wait=no_wait)
+    exit_by(job, no_wait=no_wait)
 
 
 def hash_files(
@@ -72,23 +69,9 @@ def hash_files(
 ) -> None:
     """Find duplicates: read files that may be equal and hash them."""
     with session.client(works=not no_wait) as client:
-        job = _finish(client, client.hash(slug), no_wait=no_wait, as_json=as_json)
+        job = finish(client, client.hash(slug), no_wait=no_wait, as_json=as_json)
         if as_json:
             output.json_document({"job": job_document(job)})
         elif not no_wait and succeeded(job):
             output.say(f"{output.plural(job.processed_items, 'file')} hashed")
-    _exit_by(job, no_wait=no_wait)
-
-
-def _finish(client: "Client", job: Any, *, no_wait: bool, as_json: bool) -> Any:
-    if not no_wait:
-        return follow(client, job.name, is_shown=not as_json)
-    if not as_json:
-        output.say(f"Admitted {job.name}. Follow it: mediaplane job watch {last_part(job.name)}")
-    return job
-
-
-def _exit_by(job: Any, *, no_wait: bool) -> None:
-    if not no_wait and not succeeded(job):
-        output.tell(f"Error: {job.name} {outcome(job)}")
-        raise typer.Exit(1)
+    exit_by(job, no_wait=no_wait)

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from mediaplane.cli import output
-from mediaplane.cli.documents import file_document, job_document, last_part, library_of
+from mediaplane.cli.documents import file_document, job_document, library_of
 from mediaplane.cli.library import Slug
 from mediaplane.cli.output import Json
-from mediaplane.cli.progress import follow, outcome, succeeded
+from mediaplane.cli.progress import exit_by, finish, succeeded
 from mediaplane.cli.scan import NoWait
 from mediaplane.cli.session import Session, command
 
@@ -30,11 +30,11 @@ def verify(session: Session, slug: Slug, no_wait: NoWait = False, as_json: Json 
     code is 1 when there is one.
     """
     with session.client(works=not no_wait) as client:
-        job = client.verify(slug)
+        job = finish(client, client.verify(slug), no_wait=no_wait, as_json=as_json)
         if no_wait:
-            _show_admitted(job, as_json=as_json)
+            if as_json:
+                output.json_document({"job": job_document(job)})
             return
-        job = follow(client, job.name, is_shown=not as_json)
         damaged, unreadable = _wrong_files(client, slug)
         if as_json:
             output.json_document(
@@ -47,9 +47,8 @@ def verify(session: Session, slug: Slug, no_wait: NoWait = False, as_json: Json 
         else:
             _show_result(job, slug, len(damaged), len(unreadable))
             _show_damaged(client, slug, damaged)
-    if not succeeded(job):
-        output.tell(f"Error: {job.name} {outcome(job)}")
-    if damaged or not succeeded(job):
+    exit_by(job, no_wait=False)
+    if damaged:
         raise typer.Exit(1)
 
 
@@ -62,13 +61,6 @@ def _wrong_files(client: "Client", slug: str) -> tuple[list[Any], list[Any]]:
         elif file.content_hash:
             unreadable.append(file)
     return damaged, unreadable
-
-
-def _show_admitted(job: Any, *, as_json: bool) -> None:
-    if as_json:
-        output.json_document({"job": job_document(job)})
-    else:
-        output.say(f"Admitted {job.name}. Follow it: mediaplane job watch {last_part(job.name)}")
 
 
 def _show_result(job: Any, slug: str, damaged: int, unreadable: int) -> None:

@@ -34,10 +34,12 @@ class HashItemPayload:
 
 # How the keys of such items begin.
 PREFIX_ITEM = "prefix-"
-# The condition that the beginning of a file, which is marked to be hashed, is to be read first. Of
-# a smaller one all is read in the same time.
+# Of a file up to this size all is read in about the time that opening it takes.
+SMALL_BYTES = 256 << 10
+# The condition that the beginning of a file, which is marked to be hashed, is to be read first.
 IS_STAGED = (
-    "{file}.size_bytes > 262144 AND {file}.prefix_hash IS NULL"
+    f"{{file}}.size_bytes > {SMALL_BYTES}"
+    " AND {file}.prefix_hash IS NULL"
     " AND {library}.hash_policy = 'candidates'"
 )
 

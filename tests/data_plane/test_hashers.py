@@ -11,9 +11,10 @@ from blake3 import blake3
 
 from data_plane import hashers
 from data_plane.executor import Cancelled, Control, Hashed, HashResult, ToHash
-from data_plane.executors.hash import BATCH_FILES, MANY_FILES, SMALL_BYTES, hash_files
+from data_plane.executors.hash import BATCH_FILES, MANY_FILES, hash_files
 from data_plane.hashers import Hasher
 from data_plane.jail import Jail
+from mediaplane.protocol.kinds import SMALL_BYTES
 from mediaplane.protocol.values import HashAlgorithm
 from tests.support.scanning import context
 from tests.support.waiting import eventually
