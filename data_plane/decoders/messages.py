@@ -120,6 +120,14 @@ class Failed:
     message: str
 
 
+class DecodeFailed(Exception):
+    """Raised inside a decoder: nothing can be made of this source."""
+
+    def __init__(self, code: Failure, message: str) -> None:
+        super().__init__(message)
+        self.failed = Failed(code, message)
+
+
 class Malformed(Exception):
     """A decoder answered what no decoder of ours answers."""
 
