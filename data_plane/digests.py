@@ -11,7 +11,10 @@ from blake3 import blake3
 from data_plane.executor import Hashed, ToHash, Unhashed, explain, state_of
 from mediaplane.protocol.values import HashAlgorithm
 
-PREFIX_BYTES = 16 << 10
+# What the prefix hash of a file covers: its first bytes and its last. Formats that begin alike,
+# such as films of one camera, often keep what tells them apart at the end.
+HEAD_BYTES = 16 << 10
+TAIL_BYTES = 4 << 10
 # Fits the cache of a processor: with a megabyte it took up to twice the time.
 _BLOCK_BYTES = 128 << 10
 _HASHERS: dict[str, Any] = {HashAlgorithm.BLAKE3: blake3, HashAlgorithm.SHA256: hashlib.sha256}
@@ -33,8 +36,23 @@ def hash_file(
 
 
 def hash_prefix(file: ToHash, open_file: Callable[[bytes], int]) -> Hashed | Unhashed:
-    """Hash the beginning of a file that still is as it was scanned."""
-    return _hash_as_scanned(file, open_file, lambda fd: blake3(os.read(fd, PREFIX_BYTES)).digest())
+    """Hash the first and the last bytes of a file that still is as it was scanned."""
+    return _hash_as_scanned(file, open_file, lambda fd: _digest_ends(fd, file.size_bytes))
+
+
+def _digest_ends(descriptor: int, size_bytes: int) -> bytes:
+    head = _read_at(descriptor, 0, HEAD_BYTES)
+    tail = _read_at(descriptor, max(HEAD_BYTES, size_bytes - TAIL_BYTES), TAIL_BYTES)
+    return blake3(head + tail).digest()
+
+
+def _read_at(descriptor: int, offset: int, length: int) -> bytes:
+    content = os.pread(descriptor, length, offset)
+    while len(content) < length and (
+        more := os.pread(descriptor, length - len(content), offset + len(content))
+    ):
+        content += more
+    return content
 
 
 def _hash_as_scanned(
@@ -64,14 +82,12 @@ def hash_small(
     try:
         if state_of(before) != (size_bytes, mtime_ns):
             return CHANGED
-        content = os.read(descriptor, size_bytes)
-        while len(content) < size_bytes and (more := os.read(descriptor, size_bytes)):
-            content += more
+        content = _read_at(descriptor, 0, size_bytes)
         if _version(os.fstat(descriptor)) != _version(before):
             return CHANGED
     finally:
         os.close(descriptor)
-    return bytes(_HASHERS[algorithm](content[:size_bytes]).digest())
+    return bytes(_HASHERS[algorithm](content).digest())
 
 
 def _version(info: os.stat_result) -> tuple[int, int, int]:

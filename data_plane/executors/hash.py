@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
-from data_plane.digests import PREFIX_BYTES, hash_file, hash_prefix
+from data_plane.digests import HEAD_BYTES, TAIL_BYTES, hash_file, hash_prefix
 from data_plane.executor import (
     Context,
     Hashed,
@@ -53,7 +53,7 @@ def _hash_prefixes(files: Sequence[ToHash], ctx: Context) -> HashResult:
             found = hash_prefix(file, jail.open_file) if jail else None
             if isinstance(found, Hashed):
                 result.prefixes.append(found)
-            ctx.spend(PREFIX_BYTES)
+            ctx.spend(HEAD_BYTES + TAIL_BYTES)
     return result
 
 

@@ -10,7 +10,7 @@ from blake3 import blake3
 from sqlalchemy import update
 
 from control_plane.policy import hashing
-from data_plane.digests import PREFIX_BYTES
+from data_plane.digests import HEAD_BYTES, TAIL_BYTES
 from data_plane.hashing import hash_task
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.tables import job_items
@@ -66,16 +66,27 @@ def test_files_that_begin_otherwise_are_not_read_to_their_end(
     assert figures == [3, 3, 3]
     for path, row in desk.files().items():
         assert (row["content_hash"], row["needs_hash"], row["error_code"]) == (None, False, None)
-        beginning = path + bytes(PREFIX_BYTES - len(path))
-        assert row["prefix_hash"] == blake3(beginning).digest()
+        ends = path + bytes(HEAD_BYTES - len(path) + TAIL_BYTES)
+        assert row["prefix_hash"] == blake3(ends).digest()
 
 
-def test_files_that_begin_alike_are_compared_to_their_end(
+def test_files_that_differ_in_their_last_byte_alone_are_not_read_in_between(
     desk: Desk, root: Path, worker: Worker
 ) -> None:
-    for name, tail in (("a", b"x"), ("b", b"x"), ("c", b"y")):
-        large(root / name, b"alike", tail)
-    large(root / "d", b"not alike", b"x")
+    for tail in (b"x", b"y"):
+        large(root / tail.decode(), b"alike", tail, size_bytes=1 << 40)
+    desk.add_library(root)
+    assert find_duplicates(desk)["status"] == "completed"
+    assert hashed(desk) == set()
+
+
+def test_files_that_begin_and_end_alike_are_compared_in_between(
+    desk: Desk, root: Path, worker: Worker
+) -> None:
+    end = bytes(TAIL_BYTES)
+    for name, inside in (("a", b"x"), ("b", b"x"), ("c", b"y")):
+        large(root / name, b"alike", inside + end)
+    large(root / "d", b"not alike", b"x" + end)
     desk.add_library(root)
     find_duplicates(desk)
     assert hashed(desk) == {b"a", b"b", b"c"}

@@ -28,7 +28,11 @@ REVISIONS = [
     "0012_lease_engine",
     "0013_library_settings",
     "0014_verify_and_sweep",
+    "0015_prefix_and_end",
+    "0016_media",
 ]
+# They change rows, and no table.
+OF_ROWS_ONLY = {"0015_prefix_and_end"}
 
 
 def schema_at(url: str) -> Schema:
@@ -92,7 +96,7 @@ def test_each_revision_can_be_taken_back(databases: NewDatabases) -> None:
         migration.upgrade(url, revision)
         assert migration.current(url) == revision
         after = schema_at(url)
-        assert before != after
+        assert (before == after) is (revision in OF_ROWS_ONLY)
         steps.append((before, revision, after))
     assert migration.is_current(url)
     below = ["base", *REVISIONS]
