@@ -26,8 +26,9 @@ from mediaplane.protocol.tables import libraries, scan_sessions
 from mediaplane.protocol.values import JobKind, ScanChange, ScanSessionStatus
 
 _KNOWN_PAGE = 10_000
-_ENTRY = ("session_id", "change", "rel_path", "media_type", "size_bytes", "mtime_ns", "device",
-          "inode")  # fmt: skip
+_ENTRY = (*Seen._fields, "media_type", "change", "session_id")
+# Bare strings: SQLite's driver takes long to find out that a member of an enumeration is one.
+_SEEN, _MISSING = ScanChange.SEEN.value, ScanChange.MISSING.value
 _SCAN_SETTINGS = [setting.name for setting in fields(ScanSettings)]
 
 _KNOWN = text(
@@ -94,9 +95,9 @@ class Report:
         """Stage what differs, for the control plane to take over."""
         session = self._session_id
         entries: list[tuple[Any, ...]] = [
-            (session, ScanChange.SEEN, file[0], media_type(file[0]), *file[1:]) for file in changed
+            (*file, media_type(file.rel_path), _SEEN, session) for file in changed
         ]
-        entries += [(session, ScanChange.MISSING, file[0], None, *file[1:]) for file in missing]
+        entries += [(*file, None, _MISSING, session) for file in missing]
         errors = [
             {
                 "session_id": session,

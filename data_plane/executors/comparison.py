@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from data_plane.executor import Context, Control, ScanCounts, ScanReport, Seen, Unseen
@@ -9,6 +10,7 @@ from data_plane.executor import Context, Control, ScanCounts, ScanReport, Seen, 
 BATCH = 5000
 # The code of a mount point that the walk did not enter.
 OTHER_FILESYSTEM = "other_filesystem"
+_SIZE = attrgetter("size_bytes")
 
 
 class _Differences:
@@ -41,8 +43,20 @@ class _Differences:
     def same(self, files: Sequence[Seen]) -> None:
         """Take down files that are there, all as they were."""
         self._counts.seen_files += len(files)
-        self._counts.seen_bytes += sum(file.size_bytes for file in files)
+        self._counts.seen_bytes += sum(map(_SIZE, files))
         self._control.check()
+
+    def new(self, files: Sequence[Seen]) -> None:
+        """Take down files that are there and were not."""
+        self.same(files)
+        self._counts.new_files += len(files)
+        at = 0
+        while at < len(files):
+            end = at + BATCH - len(self._changed)
+            self._changed += files[at:end]
+            at = end
+            if len(self._changed) >= BATCH:
+                self.flush()
 
     def missing(self, file: Seen) -> None:
         """Take down a file that is gone."""
@@ -112,6 +126,8 @@ def compare(
             _compare_unseen(found, known, differences)
         elif known.pass_by_same(found):
             differences.same(found)
+        elif (first := known.next) is None or first.rel_path > found[-1].rel_path:
+            differences.new(found)
         else:
             for file in found:
                 _report_missing(known, file.rel_path, differences)
