@@ -19,6 +19,10 @@ class Corpus(NamedTuple):
     files: int
     size_bytes: int
 
+    @property
+    def title(self) -> str:
+        return f"{self.name}: {self.files:,} files, {self.size_bytes / 1e9:.1f} GB"
+
 
 class Contents:
     """Contents that look random and differ, cut out of one pool: making them costs little."""
@@ -55,7 +59,7 @@ def small(folder: Path, files: int) -> Corpus:
 
 def media(folder: Path, files: int) -> Corpus:
     """Files as large as pictures and short videos, two fifths of them copies."""
-    return _write("media", folder, _mixed(files, MIB, 12 * MIB, 0.4, seed=2))
+    return _write("media", folder, _mixed(files, MIB, 8 * MIB, 0.4, seed=2))
 
 
 def same_size(folder: Path, files: int) -> Corpus:
@@ -68,6 +72,17 @@ def last_byte(folder: Path, files: int) -> Corpus:
     """Files that differ from each other in their last bytes alone."""
     body = Contents(seed=4).new(2 * MIB)
     return _write("last byte", folder, (body[:-4] + i.to_bytes(4, "big") for i in range(files)))
+
+
+def warm(corpus: Corpus) -> None:
+    """Have the system keep all contents in memory."""
+    buffer = bytearray(MIB)
+    # What was read once is the first to go when memory gets short; what was read twice is not.
+    for _ in range(2):
+        for path in corpus.folder.rglob("*.bin"):
+            with path.open("rb", buffering=0) as file:
+                while file.readinto(buffer):
+                    pass
 
 
 def _mixed(files: int, low: int, high: int, copies: float, seed: int) -> Iterator[bytes]:

@@ -3,14 +3,10 @@
 import json
 import os
 import shutil
-import signal
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -18,26 +14,26 @@ from typing import NamedTuple
 
 from bench import corpora
 from bench.corpora import Corpus
+from bench.processes import Run, Runs, print_runs, run, times
 from bench.verdicts import Verdicts, title
+from mediaplane.locations import Locations
+from mediaplane.planes import control_plane, data_plane, running
 
-SAMPLE_SECONDS = 0.02
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
+JDUPES = "jdupes -Q"
 PEERS = {
-    "jdupes -Q": ["jdupes", "-q", "-r", "-Q"],
+    JDUPES: ["jdupes", "-q", "-r", "-Q"],
     "jdupes": ["jdupes", "-q", "-r"],
     "rdfind": ["rdfind", "-dryrun", "true", "-outputname", "/dev/null"],
 }
 OURS = "mediaplane"
-SERVICE = "as a service"
+FROM_NOTHING = "from nothing"
 COMMAND = str(Path(sys.executable).with_name("mediaplane"))
 
-
-class Run(NamedTuple):
-    """What one run of a tool took."""
-
-    seconds: float
-    peak_bytes: int
-    output: bytes
+# Does its work over a folder.
+Tool = Callable[[Path], Run]
+# Makes a tool ready for one run, which is not part of what is measured.
+Contender = Callable[[], AbstractContextManager[Tool]]
 
 
 class Size(NamedTuple):
@@ -55,9 +51,14 @@ def main() -> int:
     if missing:
         print(f"Please install: apt-get install --no-install-recommends {' '.join(missing)}")
         return 2
+    size = _size()
     verdicts = Verdicts()
-    with tempfile.TemporaryDirectory(prefix="mediaplane-bench-", dir=_disk()) as place:
-        _measure(Path(place), _size(), verdicts)
+    print(f"processors: {os.cpu_count()}; rounds: {size.rounds}, in turn; median")
+    print("time, processor time and most memory; each likewise as times that of the first line")
+    with tempfile.TemporaryDirectory(
+        prefix="mediaplane-bench-", dir=os.environ.get("BENCH_DIR")
+    ) as place:
+        Comparison(Path(place), size.rounds, verdicts).measure(size)
     missed = verdicts.missed
     print(f"\n{'MISSED: ' + '; '.join(missed) if missed else 'every promise was kept'}")
     return int(bool(missed))
@@ -69,205 +70,204 @@ def _size() -> Size:
     return Size(rounds, 10_000, 150, 100) if is_quick else Size(rounds, 200_000, 3_000, 1_000)
 
 
-def _disk() -> str | None:
-    return os.environ.get("BENCH_DIR")
+class Comparison:
+    """The comparisons of one run, in one directory."""
 
+    def __init__(self, place: Path, rounds: int, verdicts: Verdicts) -> None:
+        self._place = place
+        self._rounds = rounds
+        self._verdicts = verdicts
+        # Programs are run over it first: what is cold or not is the library, not the program.
+        self._trial = corpora.small(place / "trial", 1)
 
-def _measure(place: Path, size: Size, verdicts: Verdicts) -> None:
-    print(f"processors: {os.cpu_count()}; rounds: {size.rounds}, in turn; median")
-    small = corpora.small(place / "small", size.small)
-    media = corpora.media(place / "media", size.media)
-    adversaries = [
-        corpora.same_size(place / "same-size", size.adversaries * 5),
-        corpora.last_byte(place / "last-byte", size.adversaries),
-    ]
-    for corpus in (small, media, *adversaries):
+    def measure(self, size: Size) -> None:
+        """Measure corpus by corpus, so that no other one takes the cache of a warm one."""
+        with self._corpus(corpora.same_size, size.adversaries * 5) as corpus:
+            self._search_cold(corpus)
+        with self._corpus(corpora.last_byte, size.adversaries) as corpus:
+            self._search_cold(corpus)
+        with self._corpus(corpora.small, size.small) as corpus:
+            self._search_cold(corpus)
+            self._search_warm(corpus, 2)
+            self._rescan(corpus)
+            self._hash(corpus, 1.5)
+        with self._corpus(corpora.media, size.media) as corpus:
+            self._search_cold(corpus)
+            self._search_warm(corpus, 1.1)
+            self._hash(corpus, 0.95)
+
+    @contextmanager
+    def _corpus(self, write: Callable[[Path, int], Corpus], files: int) -> Iterator[Corpus]:
+        folder = self._place / "corpus"
+        try:
+            yield write(folder, files)
+        finally:
+            shutil.rmtree(folder)
+
+    def _search_cold(self, corpus: Corpus) -> None:
+        title(f"{corpus.title}: search, cold cache")
+        runs = self._take_turns(corpus, self._searches(), before=_drop_caches)
+        _check_groups(runs)
         # The fastest peer is the one beside which we are slowest.
-        ratios = _compare(corpus, "cold cache", size.rounds, place, before=_drop_caches)
-        verdicts.at_most(f"{corpus.name}, cold, times the fastest peer", max(ratios.values()), 1)
-    warm = _compare(media, "warm cache", size.rounds, place)
-    verdicts.at_most("media, warm, times jdupes -Q", warm["jdupes -Q"], 1.1)
-    warm = _compare(small, "warm cache", size.rounds, place)
-    verdicts.at_most("small, warm, times jdupes -Q", warm["jdupes -Q"], 2)
-    _compare_rescan(small, size.rounds, place, verdicts)
-    for corpus, limit in ((media, 0.95), (small, 1.5)):
-        _compare_hashing(corpus, size.rounds, place, verdicts, limit)
+        ratio = max(times(runs, OURS, peer) for peer in PEERS)
+        self._verdicts.at_most(f"{corpus.name}, cold, times the fastest peer", ratio, 1)
 
+    def _search_warm(self, corpus: Corpus, limit: float) -> None:
+        title(f"{corpus.title}: search, warm cache")
+        corpora.warm(corpus)
+        runs = self._take_turns(corpus, self._searches())
+        _check_groups(runs)
+        ratio = times(runs, OURS, JDUPES)
+        self._verdicts.at_most(f"{corpus.name}, warm, times {JDUPES}", ratio, limit)
 
-def _compare(
-    corpus: Corpus,
-    what: str,
-    rounds: int,
-    place: Path,
-    before: Callable[[], None] = lambda: None,
-) -> dict[str, float]:
-    """Run all tools in turn; return how many times each peer's time ours is."""
-    title(f"{corpus.name}: {corpus.files:,} files, {corpus.size_bytes / 1e9:.1f} GB, {what}")
-    tools: dict[str, Callable[[], Run]] = {
-        name: partial(_run, [*command, str(corpus.folder)]) for name, command in PEERS.items()
-    }
-    tools[OURS] = partial(_first_run, corpus, place)
-    runs: dict[str, list[Run]] = {name: [] for name in tools}
-    for _ in range(rounds):
-        for name, tool in tools.items():
-            before()
-            runs[name].append(tool())
-    _check_groups(runs)
-    ratios = {
-        peer: statistics.median(
-            ours.seconds / theirs.seconds
-            for ours, theirs in zip(runs[OURS], runs[peer], strict=True)
-        )
-        for peer in PEERS
-    }
-    for name, found in runs.items():
-        _print(name, found, _beside(ratios[name]) if name in ratios else "")
-    return ratios
+    def _rescan(self, corpus: Corpus) -> None:
+        title(f"{corpus.title}: search again, nothing changed, warm cache")
+        state = self._place / "rescanned"
+        folders = [str(corpus.folder), str(self._trial.folder)]
+        run([COMMAND, "up", *folders, "--once", "--json", "--state", str(state)])
+        contenders: dict[str, Contender] = {
+            JDUPES: partial(_peer, PEERS[JDUPES]),
+            OURS: partial(_rescanning_service, state),
+            FROM_NOTHING: partial(_from_nothing, state),
+        }
+        corpora.warm(corpus)
+        runs = self._take_turns(corpus, contenders)
+        shutil.rmtree(state)
+        ratio = times(runs, OURS, JDUPES)
+        self._verdicts.at_most(f"{corpus.name}, again, times {JDUPES}", ratio, 0.6)
 
+    def _hash(self, corpus: Corpus, limit: float) -> None:
+        title(f"{corpus.title}: hash of every file, warm cache")
+        contenders: dict[str, Contender] = {
+            "b3sum": _b3sum,
+            OURS: partial(_hashing_service, self._place),
+        }
+        corpora.warm(corpus)
+        runs = self._take_turns(corpus, contenders)
+        rate = times(runs, "b3sum", OURS)
+        self._verdicts.at_least(f"{corpus.name}, rate of hashing, times b3sum", rate, limit)
 
-def _compare_rescan(corpus: Corpus, rounds: int, place: Path, verdicts: Verdicts) -> None:
-    """Compare a scan by planes that run already, as a service does, and one from nothing."""
-    title(f"{corpus.name}: rescan, nothing changed, warm cache")
-    state = place / "state"
-    _up(corpus, state)
-    runs: dict[str, list[Run]] = {"jdupes -Q": [], SERVICE: [], OURS: []}
-    for _ in range(rounds):
-        runs["jdupes -Q"].append(_run([*PEERS["jdupes -Q"], str(corpus.folder)]))
-        with _serving(state):
-            runs[SERVICE].append(_ours(state, "scan", corpus.folder.name, "--json"))
-        runs[OURS].append(_up(corpus, state))
-    shutil.rmtree(state)
-    for name, found in runs.items():
-        _print(name, found, "" if name in PEERS else f"{_times(runs, name):.2f} times jdupes -Q")
-    verdicts.at_most("rescan by a service, times jdupes -Q", _times(runs, SERVICE), 0.6)
+    def _searches(self) -> dict[str, Contender]:
+        peers = {name: partial(_peer, command) for name, command in PEERS.items()}
+        return {
+            **peers,
+            OURS: partial(_service, self._place),
+            FROM_NOTHING: partial(_first_from_nothing, self._place),
+        }
 
-
-def _times(runs: dict[str, list[Run]], name: str) -> float:
-    pairs = zip(runs[name], runs["jdupes -Q"], strict=True)
-    return statistics.median(mine.seconds / other.seconds for mine, other in pairs)
+    def _take_turns(
+        self,
+        corpus: Corpus,
+        contenders: Mapping[str, Contender],
+        before: Callable[[], None] = lambda: None,
+    ) -> Runs:
+        """Run the contenders in turn, and print what they took."""
+        runs: dict[str, list[Run]] = {name: [] for name in contenders}
+        for _ in range(self._rounds):
+            for name, contender in contenders.items():
+                with contender() as tool:
+                    before()
+                    tool(self._trial.folder)
+                    runs[name].append(tool(corpus.folder))
+        print_runs(runs)
+        return runs
 
 
 @contextmanager
-def _serving(state: Path) -> Iterator[None]:
-    """Have both planes run until the block ends."""
-    empty = state.parent / "empty"
-    empty.mkdir(exist_ok=True)
-    (empty / "file").touch()
-    command = [COMMAND, "up", str(empty), "--state", str(state)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as planes:
-        assert planes.stderr is not None
-        for line in planes.stderr:
-            if b"Serving" in line:
-                break
-        try:
-            yield
-        finally:
-            planes.send_signal(signal.SIGINT)
+def _peer(command: Sequence[str]) -> Iterator[Tool]:
+    yield lambda folder: run([*command, str(folder)])
 
 
-def _compare_hashing(
-    corpus: Corpus, rounds: int, place: Path, verdicts: Verdicts, limit: float
-) -> None:
-    """Compare the hash job alone, with all files hashed, with b3sum over the same files."""
-    title(f"{corpus.name}: hash of every file, warm cache")
-    ours, theirs = [], []
-    names = b"\0".join(os.fsencode(path) for path in sorted(corpus.folder.rglob("*.bin")))
-    for _ in range(rounds):
-        theirs.append(_run(["xargs", "-0", "b3sum"], names))
-        ours.append(_hash_seconds(corpus, place / "state"))
-        shutil.rmtree(place / "state")
-    pairs = zip(ours, theirs, strict=True)
-    times = statistics.median(other.seconds / mine for mine, other in pairs)
-    _print("b3sum", theirs, _beside(1 / times))
-    print(f"  {OURS:<12} {statistics.median(ours):>8.2f} s")
-    verdicts.at_least(f"hashing of {corpus.name}, times b3sum", times, limit)
+@contextmanager
+def _b3sum() -> Iterator[Tool]:
+    def hash_files(folder: Path) -> Run:
+        names = b"\0".join(os.fsencode(path) for path in sorted(folder.rglob("*.bin")))
+        return run(["xargs", "-0", "b3sum"], names)
+
+    yield hash_files
 
 
-def _first_run(corpus: Corpus, place: Path) -> Run:
-    state = place / "state"
-    try:
-        return _up(corpus, state)
-    finally:
-        shutil.rmtree(state, ignore_errors=True)
+@contextmanager
+def _service(place: Path) -> Iterator[Tool]:
+    """Find the duplicates by planes that run already and know none of the files."""
+    with _fresh(place) as state, _serving(state) as planes:
+        yield partial(_up, state, planes)
 
 
-def _up(corpus: Corpus, state: Path) -> Run:
-    """Find the duplicates as a user does, from the start of both planes to their end."""
-    return _ours(state, "up", str(corpus.folder), "--once", "--json")
+@contextmanager
+def _first_from_nothing(place: Path) -> Iterator[Tool]:
+    """Find the duplicates from the start of both planes on an empty state to their end."""
+
+    def search(folder: Path) -> Run:
+        with _fresh(place) as state:
+            return _up(state, (), folder)
+
+    yield search
 
 
-def _ours(state: Path, *arguments: str) -> Run:
-    return _run([COMMAND, *arguments, "--state", str(state)])
+@contextmanager
+def _from_nothing(state: Path) -> Iterator[Tool]:
+    yield partial(_up, state, ())
 
 
-def _hash_seconds(corpus: Corpus, state: Path) -> float:
-    """Return how long the hash job of a library whose files are all hashed took."""
-    _ours(state, "library", "add", "bench", str(corpus.folder))
-    _ours(state, "library", "set", "bench", "--hash-policy", "all")
-    _ours(state, "scan", "bench", "--json")
-    _ours(state, "hash", "bench", "--json")
-    (job,) = json.loads(_ours(state, "job", "list", "--kind", "hash", "--json").output)["jobs"]
-    began, ended = (datetime.fromisoformat(job[key]) for key in ("create_time", "end_time"))
-    if job["completed_items"] != corpus.files:
-        raise RuntimeError(f"{job['completed_items']} of {corpus.files} files were hashed.")
-    return (ended - began).total_seconds()
+def _up(state: Path, planes: Sequence[int], folder: Path) -> Run:
+    command = [COMMAND, "up", str(folder), "--once", "--json", "--state", str(state)]
+    return run(command, services=planes)
 
 
-def _run(command: Sequence[str], stdin: bytes = b"") -> Run:
-    """Run a tool to its end, and watch the memory of all its processes."""
-    peak = 0
-    with (
-        tempfile.TemporaryFile() as output,
-        tempfile.TemporaryFile() as errors,
-        tempfile.TemporaryFile() as given,
-    ):
-        given.write(stdin)
-        given.seek(0)
-        began = time.perf_counter()
-        process = subprocess.Popen(command, stdin=given, stdout=output, stderr=errors)
-        while process.poll() is None:
-            peak = max(peak, _resident_bytes(process.pid))
-            time.sleep(SAMPLE_SECONDS)
-        seconds = time.perf_counter() - began
-        output.seek(0)
-        found = output.read()
-        errors.seek(0)
-        if process.returncode != 0:
-            said = errors.read().decode(errors="replace")
-            raise RuntimeError(f"{' '.join(command[:6])} ended with {process.returncode}: {said}")
-    return Run(seconds, peak, found)
+@contextmanager
+def _rescanning_service(state: Path) -> Iterator[Tool]:
+    with _serving(state) as planes:
+        yield lambda folder: _ours(state, planes, "scan", folder.name)
 
 
-def _resident_bytes(root: int) -> int:
-    """Return the memory of a process and of all that it has started."""
-    children: dict[int, list[int]] = {}
-    resident: dict[int, int] = {}
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (place / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # ended meanwhile
-        process = int(place.name)
-        children.setdefault(int(fields[1]), []).append(process)
-        resident[process] = int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
-    total, waiting = 0, [root]
-    while waiting:
-        process = waiting.pop()
-        total += resident.get(process, 0)
-        waiting += children.get(process, [])
-    return total
+@contextmanager
+def _hashing_service(place: Path) -> Iterator[Tool]:
+    """Hash all files, whether they may have a copy or not; the time is that of the job alone."""
+    with _fresh(place) as state, _serving(state) as planes:
+
+        def hash_files(folder: Path) -> Run:
+            ours = partial(_ours, state, planes)
+            ours("library", "add", folder.name, str(folder))
+            ours("library", "set", folder.name, "--hash-policy", "all")
+            ours("scan", folder.name)
+            done = ours("hash", folder.name)
+            job = json.loads(done.output)["job"]
+            files = sum(1 for _ in folder.rglob("*.bin"))
+            if job["completed_items"] != files:
+                raise RuntimeError(f"{job['completed_items']} of {files} files were hashed.")
+            began, ended = (datetime.fromisoformat(job[f"{end}_time"]) for end in ("create", "end"))
+            return done._replace(seconds=(ended - began).total_seconds())
+
+        yield hash_files
 
 
-def _check_groups(runs: dict[str, list[Run]]) -> None:
+def _ours(state: Path, planes: Sequence[int], *arguments: str) -> Run:
+    return run([COMMAND, *arguments, "--json", "--state", str(state)], services=planes)
+
+
+@contextmanager
+def _fresh(place: Path) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="state-", dir=place) as state:
+        yield Path(state)
+
+
+@contextmanager
+def _serving(state: Path) -> Iterator[list[int]]:
+    """Have both planes run; yield their processes."""
+    locations = Locations.from_environment({"MEDIAPLANE_STATE": str(state)})
+    planes = [control_plane(locations), data_plane(locations)]
+    with running(planes):
+        yield [int(plane.life.read_text()) for plane in planes]
+
+
+def _check_groups(runs: Runs) -> None:
     """Refuse to compare tools that do not find the same."""
-    theirs = _jdupes_groups(runs["jdupes -Q"][0].output)
-    ours = json.loads(runs[OURS][0].output)["groups"]
-    if ours != theirs:
-        raise RuntimeError(f"mediaplane finds {ours} groups, jdupes {theirs}.")
-
-
-def _jdupes_groups(output: bytes) -> int:
-    return sum(1 for group in output.split(b"\n\n") if group.strip())
+    theirs = sum(1 for group in runs[JDUPES][0].output.split(b"\n\n") if group.strip())
+    for name in (OURS, FROM_NOTHING):
+        ours = json.loads(runs[name][0].output)["groups"]
+        if ours != theirs:
+            raise RuntimeError(f"{name}: mediaplane finds {ours} groups, jdupes {theirs}.")
 
 
 def _drop_caches() -> None:
@@ -276,16 +276,6 @@ def _drop_caches() -> None:
         DROP_CACHES.write_text("3")
     except OSError as error:
         raise RuntimeError(f"The cache can only be emptied by root: {error}") from None
-
-
-def _beside(times: float) -> str:
-    return f"mediaplane takes {times:.2f} times as long"
-
-
-def _print(name: str, runs: Sequence[Run], note: str = "") -> None:
-    seconds = statistics.median(run.seconds for run in runs)
-    peak = statistics.median(run.peak_bytes for run in runs) / 1e6
-    print(f"  {name:<12} {seconds:>8.2f} s {peak:>8.0f} MB   {note}".rstrip())
 
 
 if __name__ == "__main__":
