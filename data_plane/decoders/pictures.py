@@ -1,3 +1,116 @@
-"""Makes thumbnails and proxies of pictures of every format."""
+"""Makes thumbnails and proxies of pictures of every format, all of one source from one decode."""
 
+import hashlib
+import os
+from collections.abc import Sequence
+
+import blake3
+
+from data_plane.decoders import pillow_loader, raw_loader, vips_loader
 from data_plane.decoders.encoding import write_picture as write_picture
+from data_plane.decoders.loaded import Loaded, Undecodable
+from data_plane.decoders.messages import DecodeFailed, Done, Failure, Limits, Order
+from data_plane.decoders.sniff import Format, sniff
+from mediaplane.protocol.values import HashAlgorithm
+
+_READ_BYTES = 1 << 20
+_MAX_REASON_CHARACTERS = 200
+
+# Who tries to load a picture, one after the other, and whether a part of it is enough for that.
+_BY_PILLOW = ((pillow_loader.load, False), (pillow_loader.load, True))
+_BY_BOTH = ((vips_loader.load, False), (vips_loader.load, True), *_BY_PILLOW)
+_BY_VIPS = ((vips_loader.load, False),)
+# libvips fills the missing rows of a PNG with whatever its memory held, another picture maybe.
+_BY_VIPS_IF_WHOLE = (*_BY_VIPS, *_BY_PILLOW)
+_BY_ALL = ((raw_loader.load, False), *_BY_BOTH)
+_ATTEMPTS = dict.fromkeys(Format, _BY_PILLOW) | {
+    Format.JPEG: _BY_BOTH,
+    Format.PNG: _BY_VIPS_IF_WHOLE,
+    Format.WEBP: _BY_BOTH,
+    Format.GIF: _BY_BOTH,
+    Format.TIFF: _BY_BOTH,
+    Format.AVIF: _BY_BOTH,
+    Format.SVG: _BY_VIPS,
+    Format.RAW: _BY_ALL,
+}
+
+
+def make(order: Order, source_fd: int, output_fds: Sequence[int]) -> Done:
+    """Make every output of an order; the source is read once, and decoded once if it is whole."""
+    content, digest = _read(source_fd, order)
+    found = _supported(content, order)
+    size_px = max(output.size_px for output in order.outputs)
+    loaded, is_degraded = _load(content, found, size_px, order.limits)
+    made = [
+        write_picture(loaded.image, output, fd)
+        for output, fd in zip(order.outputs, output_fds, strict=True)
+    ]
+    return Done(
+        loaded.width,
+        loaded.height,
+        made,
+        is_degraded=is_degraded,
+        digest=digest,
+        bytes_read=len(content),
+    )
+
+
+def _read(source_fd: int, order: Order) -> tuple[bytes, bytes | None]:
+    """Return the content of a source, and its digest if one is wanted."""
+    limit_bytes = order.limits.max_image_bytes
+    size_bytes = os.fstat(source_fd).st_size
+    if size_bytes > limit_bytes:
+        raise DecodeFailed(
+            Failure.TOO_LARGE,
+            f"The file has {size_bytes} bytes and the limit is {limit_bytes}: raise that limit.",
+        )
+    hasher = {
+        None: None,
+        HashAlgorithm.BLAKE3: blake3.blake3(),
+        HashAlgorithm.SHA256: hashlib.sha256(),
+    }[order.hash_algorithm]
+    chunks = []
+    at = 0
+    # A file that grows meanwhile is read as long as it was; whoever ordered sees that it changed.
+    while at < size_bytes and (chunk := os.pread(source_fd, min(_READ_BYTES, size_bytes - at), at)):
+        if hasher:
+            hasher.update(chunk)
+        chunks.append(chunk)
+        at += len(chunk)
+    return b"".join(chunks), hasher.digest() if hasher else None
+
+
+def _supported(content: bytes, order: Order) -> Format:
+    found = sniff(content, order.extension)
+    if found is None:
+        raise DecodeFailed(
+            Failure.UNSUPPORTED,
+            "Its content is of no known format of pictures: convert it, or exclude such files.",
+        )
+    if found is Format.SVG and not order.limits.allows_svg:
+        raise DecodeFailed(
+            Failure.UNSUPPORTED,
+            "SVG is switched off, as its files are programs: set allows_svg to decode it.",
+        )
+    return found
+
+
+def _load(content: bytes, found: Format, size_px: int, limits: Limits) -> tuple[Loaded, bool]:
+    """Return a picture, and whether parts of it are missing."""
+    reasons = []
+    for load, is_tolerant in _ATTEMPTS[found]:
+        try:
+            loaded = load(content, found, size_px, limits, is_tolerant=is_tolerant)
+        except Undecodable as error:
+            reasons.append(str(error))
+            continue
+        # Who tolerates everything makes a grey area of a file that has nothing but a header.
+        if is_tolerant and vips_loader.is_blank(loaded.image):
+            continue
+        return loaded, is_tolerant
+    # The first to try knows the format best; the sentences that libraries add are no help.
+    reason = " ".join(reasons[0].split()).partition(". ")[0][:_MAX_REASON_CHARACTERS].rstrip(".")
+    raise DecodeFailed(
+        Failure.BROKEN,
+        f"This {found} file cannot be decoded: {reason}. Replace it by an intact copy.",
+    )
