@@ -1,0 +1,195 @@
+"""A decoder process that does to an order what the order's extension says."""
+
+import ctypes
+import mmap
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from data_plane.decoders.child import serve
+from data_plane.decoders.messages import DecodeFailed, Done, Failure, Made, Order
+from mediaplane.protocol.values import MediaType
+
+PID_FILE_BYTES = 8
+_held: list[bytes] = []
+# Libraries map far more than they use.
+_unused = mmap.mmap(-1, 1 << 30)
+
+
+def make(order: Order, source_fd: int, output_fds: Sequence[int]) -> Done:
+    behaviour: Callable[..., None] = globals()[f"do_{order.extension}"]
+    behaviour(source_fd, output_fds)
+    return Done(1, 1, [Made(1, 1, os.fstat(fd).st_size) for fd in output_fds])
+
+
+def do_copy(source_fd: int, output_fds: Sequence[int]) -> None:
+    content = os.read(source_fd, 1 << 20)
+    for output_fd in output_fds:
+        os.write(output_fd, content)
+
+
+def do_crash(*_: object) -> None:
+    ctypes.string_at(0)
+
+
+def do_exit(*_: object) -> None:
+    os._exit(3)
+
+
+def do_hang(_source_fd: int, output_fds: Sequence[int]) -> None:
+    """Write a file half, then say so by the process's number in it, then never end."""
+    os.write(output_fds[0], os.getpid().to_bytes(PID_FILE_BYTES, "big"))
+    while True:
+        time.sleep(60)
+
+
+def do_copy_once(source_fd: int, output_fds: Sequence[int]) -> None:
+    """Wait to be killed while the source says so by its first byte."""
+    if os.pread(source_fd, 1, 0) == b"w":
+        os.read(source_fd, 1)
+        do_hang(source_fd, output_fds)
+    do_copy(source_fd, output_fds)
+
+
+def do_kill_itself(*_: object) -> None:
+    signal.raise_signal(signal.SIGKILL)
+
+
+def do_hog(*_: object) -> None:
+    """Take memory that the process may map, but not use."""
+    while True:
+        _held.append(b"\1" * (8 << 20))
+        time.sleep(0.05)
+
+
+def do_keep(*_: object) -> None:
+    _held.append(b"\1" * (64 << 20))
+
+
+def do_want_too_much(*_: object) -> None:
+    bytearray(1 << 34)
+
+
+def do_garbage(*_: object) -> None:
+    _write(struct.pack("!I", 9) + b"\xffnonsense")
+
+
+def do_nested(*_: object) -> None:
+    _write(struct.pack("!I", 100_000) + b"[" * 100_000)
+
+
+def do_wrong_reply(*_: object) -> None:
+    _write(struct.pack("!I", 2) + b"{}")
+
+
+def do_oversize(*_: object) -> None:
+    _write(struct.pack("!I", 0xFFFFFFFF))
+    time.sleep(60)
+
+
+def do_flood(*_: object) -> None:
+    """Begin a message of the largest size allowed, and send ever more of it."""
+    _write(struct.pack("!I", 1 << 20))
+    while True:
+        _write(b"x" * 4096)
+
+
+def do_drip(*_: object) -> None:
+    """Begin a message and never end it, but keep the line busy."""
+    _write(struct.pack("!I", 1 << 20))
+    while True:
+        _write(b" ")
+        time.sleep(0.01)
+
+
+def do_hang_up(*_: object) -> None:
+    socket.socket(fileno=int(sys.argv[1])).shutdown(socket.SHUT_RDWR)
+    time.sleep(60)
+
+
+def do_send_descriptors(source_fd: int, _output_fds: Sequence[int]) -> None:
+    line = socket.socket(fileno=os.dup(int(sys.argv[1])))
+    socket.send_fds(line, [struct.pack("!I", 2)], [source_fd] * 50)
+    _write(b"{}")
+
+
+def do_lie(_source_fd: int, output_fds: Sequence[int]) -> None:
+    """Say a size, and write more: here, after the size was taken."""
+    body = (
+        b'{"width": 1, "height": 1, "made": [{"width": 1, "height": 1, "bytes_size": 7}],'
+        b' "is_degraded": false, "duration_ms": null, "frames": [], "poster_ms": null,'
+        b' "digest": null, "bytes_read": 0}'
+    )
+    os.write(output_fds[0], b"12345678")
+    _write(struct.pack("!I", len(body)) + body)
+
+
+def do_refuse(*_: object) -> None:
+    raise DecodeFailed(Failure.UNSUPPORTED, "No \ud800\0\33[31m here.")
+
+
+def do_raise(*_: object) -> None:
+    raise ValueError("a bad header.\nand more")
+
+
+def do_raise_a_path(*_: object) -> None:
+    raise ValueError("no /usr/lib/secret here")
+
+
+def do_open_file(*_: object) -> None:
+    os.open("/etc/passwd", os.O_RDONLY)
+
+
+def do_create_file(*_: object) -> None:
+    os.open("/tmp/made-by-a-decoder", os.O_WRONLY | os.O_CREAT)
+
+
+def do_connect(*_: object) -> None:
+    socket.create_connection(("127.0.0.1", 9))
+
+
+def do_datagram(*_: object) -> None:
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+
+def do_unix_socket(*_: object) -> None:
+    socket.socket(socket.AF_UNIX)
+
+
+def do_execute(*_: object) -> None:
+    subprocess.run(["/bin/true"], check=True)
+
+
+def do_signal_parent(*_: object) -> None:
+    os.kill(os.getppid(), signal.SIGUSR1)
+
+
+def do_signal_thread_of_parent(*_: object) -> None:
+    tgkill = 234 if os.uname().machine == "x86_64" else 131
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(tgkill, os.getppid(), os.getppid(), signal.SIGUSR1) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def do_write_forever(_source_fd: int, output_fds: Sequence[int]) -> None:
+    os.lseek(output_fds[0], 5 << 30, os.SEEK_SET)
+    os.write(output_fds[0], b"x")
+
+
+def do_report_environment(_source_fd: int, output_fds: Sequence[int]) -> None:
+    os.write(output_fds[0], "\n".join(os.environ).encode())
+
+
+def _write(data: bytes) -> None:
+    line = int(sys.argv[1])
+    while data:
+        data = data[os.write(line, data) :]
+
+
+if __name__ == "__main__":
+    serve({MediaType.IMAGE: make})

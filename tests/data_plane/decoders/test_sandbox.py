@@ -1,0 +1,100 @@
+"""What a decoder process cannot do, even when a hostile file has taken it over."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from data_plane.decoders.messages import Done, Failed
+from tests.data_plane.decoders.conftest import MISBEHAVING, Bench
+from tests.support.waiting import eventually
+
+WORKER = f"""
+import os, sys
+from data_plane.decoders.decoder import DecoderSettings
+from data_plane.decoders.messages import Order, Output, Product
+from data_plane.decoders.pool import Pool
+from mediaplane.protocol.values import MediaType
+
+pool = Pool(1, DecoderSettings(module={MISBEHAVING!r}))
+order = Order(MediaType.IMAGE, [Output(Product.PICTURE, 320)], extension="hang")
+source_fd = os.open(os.devnull, os.O_RDONLY)
+output_fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+pool.decode(order, source_fd, [output_fd], 600.0, lambda: None)
+"""
+
+
+def has_landlock() -> bool:
+    return bool(ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1) > 0)
+
+
+def test_the_level_is_the_best_that_the_kernel_offers(bench: Bench) -> None:
+    assert isinstance(bench.decode("copy"), Done)
+    expected = ["landlock"] if has_landlock() else []
+    if os.uname().machine in ("x86_64", "aarch64"):
+        expected.append("seccomp")
+    assert bench.pool.levels() == {"+".join(expected) or "rlimits"}
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        "open_file", "create_file", "connect", "datagram", "unix_socket", "execute",
+        "signal_parent", "signal_thread_of_parent",
+    ],
+)  # fmt: skip
+def test_a_process_can_reach_neither_files_nor_the_network_nor_others(
+    bench: Bench, behaviour: str
+) -> None:
+    assert isinstance(bench.decode("copy"), Done)
+    assert bench.pool.levels() == {"landlock+seccomp"}
+    before = signal.signal(signal.SIGUSR1, lambda *_: pytest.fail("a decoder sent a signal"))
+    try:
+        reply = bench.decode(behaviour)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert isinstance(reply, Failed)
+    assert "ermi" in reply.message  # permission denied, or not permitted
+    assert not Path("/tmp/made-by-a-decoder").exists()
+
+
+def test_a_process_cannot_fill_the_disk(bench: Bench) -> None:
+    reply = bench.decode("write_forever")
+    assert isinstance(reply, Failed)
+    assert "File too large" in reply.message
+
+
+def test_a_process_knows_no_secret_of_its_worker(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEDIAPLANE_DATABASE_URL", "postgresql://user:secret@host/db")
+    assert isinstance(bench.decode("report_environment"), Done)
+    names = bench.made.read_text().split()
+    assert "VIPS_CONCURRENCY" in names
+    assert not [name for name in names if name.startswith("MEDIAPLANE")]
+
+
+def test_a_process_dies_with_its_worker(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen([sys.executable, "-c", WORKER, str(pid_file)], env=environment) as worker:
+        try:
+            pid = int.from_bytes(
+                eventually(lambda: pid_file.read_bytes() if pid_file.exists() else b""), "big"
+            )
+            assert Path(f"/proc/{pid}").exists()
+        finally:
+            worker.kill()
+    eventually(lambda: not _is_running(pid))
+
+
+def _is_running(pid: int) -> bool:
+    """Whether it runs; one without a parent may stay a zombie where nobody reaps it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
