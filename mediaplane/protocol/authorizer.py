@@ -15,6 +15,8 @@ _HARMLESS = frozenset(
         sqlite3.SQLITE_SAVEPOINT,
     }
 )
+_SEARCH = ("video_frames_search", *(f"video_frames_search_{part}" for part in ("data", "docsize")))
+_SCHEMA = ("type", "name", "tbl_name", "rootpage", "sql")
 
 Authorizer = Callable[[int, str | None, str | None, str | None, str | None], int]
 
@@ -29,6 +31,12 @@ def authorizer(paths: Iterable[WritePath]) -> Authorizer:
     updates = {(path.table, column) for path in admitted for column in path.updates}
     inserts = {path.table for path in admitted if path.inserts}
     deletes = {path.table for path in admitted if path.deletes}
+    if "video_frames" in inserts | deletes:
+        # Triggers carry every change over into the index of the search, which has these tables.
+        inserts.update(_SEARCH)
+        deletes.update(_SEARCH)
+        # Asked for when the index is opened. The schema itself SQLite lets nobody write this way.
+        updates.update(("sqlite_master", column) for column in _SCHEMA)
 
     def authorize(
         action: int, first: str | None, second: str | None, _schema: str | None, _by: str | None

@@ -195,8 +195,8 @@ def _thumbnails() -> Machine:
             _data("recover", sources=run, target=s.PENDING, lease=Lease.REAP, path=claim),
             _control("reap", sources=run, target=s.PENDING, lease=Lease.REAP, path=claim),
             _control("requeue", sources=(s.FAILED,), target=s.PENDING, lease=Lease.ABSENT,
-                     path=path("requeue", "status", "retry_after", "updated_at"),
-                     due="retry_after", sets={"retry_after": None}),
+                     path=path("requeue", "status", "retry_after", "finished_at", "updated_at"),
+                     due="retry_after", sets={"retry_after": None, "finished_at": None}),
         ),
     )  # fmt: skip
 
@@ -265,20 +265,26 @@ def _assets() -> Machine:
     s, path = AssetStatus, _paths("assets")
     claim = path("claim", "retry_count", base=_CLAIM)
     finish = path("finish", "status", "error_code", "error_message", base=_BEAT)
+    extracted = path(
+        "finish_extract", "status", "error_code", "error_message", "version", "width", "height",
+        "duration_ms", "poster_ms", "is_degraded", base=_BEAT,
+    )  # fmt: skip
     release = path("release", base=_RELEASE)
     at_work = (s.EXTRACTING, s.ANALYZING)
     steps: list[Step] = []
-    for stage, source, running, target in (
-        ("extract", s.PENDING, s.EXTRACTING, s.PROXIED),
-        ("analyze", s.PROXIED, s.ANALYZING, s.COMPLETED),
+    for stage, source, running, target, finished in (
+        ("extract", s.PENDING, s.EXTRACTING, s.PROXIED, extracted),
+        ("analyze", s.PROXIED, s.ANALYZING, s.COMPLETED, finish),
     ):
         again = f"retry_count <= {MAX_ASSET_CLAIMS}"
         for_good = f"retry_count > {MAX_ASSET_CLAIMS}"
         steps += [
             _data(f"claim_{stage}", sources=(source,), target=running, lease=Lease.TAKE,
-                  path=claim, increments=("retry_count",)),
+                  path=claim, increments=("retry_count",),
+                  when="EXISTS (SELECT 1 FROM libraries l WHERE l.slug = assets.library_id"
+                       " AND l.is_active AND l.deleted_at IS NULL)"),
             _data(f"complete_{stage}", sources=(running,), target=target, lease=Lease.DROP,
-                  path=finish, sets=_NO_ERROR),
+                  path=finished, sets=_NO_ERROR),
             _data(f"release_{stage}", sources=(running,), target=source, lease=Lease.DROP,
                   path=release),
             _data(f"recover_{stage}", sources=(running,), target=source, lease=Lease.REAP,
@@ -304,6 +310,11 @@ def _assets() -> Machine:
                      lease=Lease.ABSENT,
                      path=path("rediscover", "status", "retry_count", "error_code",
                                "error_message", "mtime", "size", "updated_at"),
+                     sets=_NO_ERROR | {"retry_count": 0}),
+            _control("retry", sources=(s.FAILED, s.POISONED), target=s.PENDING,
+                     lease=Lease.ABSENT,
+                     path=path("retry", "status", "retry_count", "error_code", "error_message",
+                               "updated_at"),
                      sets=_NO_ERROR | {"retry_count": 0}),
         ),
     )  # fmt: skip

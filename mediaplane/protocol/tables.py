@@ -339,7 +339,9 @@ thumbnails = new_table(
     time_column("updated_at"),
     UniqueConstraint("file_id", "file_version", "size_px", "format"),
     Index("ix_thumbnails_group", "group_key", "status"),
-    partial_index("ix_thumbnails_claim", "created_at", "id", where="status = 'pending'"),
+    partial_index(
+        "ix_thumbnails_claim", "media_type", "created_at", "id", where="status = 'pending'"
+    ),
     partial_index("ix_thumbnails_running", "id", where="status = 'running'"),
 )
 
@@ -404,16 +406,29 @@ assets = new_table(
     value_column("status", v.AssetStatus, v.AssetStatus.PENDING),
     Column("tags_model_id", ForeignKey("ai_models.id")),
     Column("retry_count", Integer, nullable=False, server_default="0"),
+    # What was made of it shows this state of the file; no other may be served for it.
+    Column("version", String(100)),
+    # Of the picture as it is shown, turned upright.
+    Column("width", Integer),
+    Column("height", Integer),
+    Column("duration_ms", BigInteger),
+    Column("poster_ms", BigInteger),
+    # Part of the source could not be decoded.
+    Column("is_degraded", Boolean, nullable=False, server_default=false()),
     *error_columns(),
     *lease_columns(),
     time_column("created_at"),
     time_column("updated_at"),
     UniqueConstraint("library_id", "rel_path"),
     # One per status: SQLite uses a partial index only for exactly its own condition.
-    partial_index("ix_assets_claim_extract", "id", where="status = 'pending'"),
+    partial_index(
+        "ix_assets_claim_extract", "type", "library_id", "id", where="status = 'pending'"
+    ),
     partial_index("ix_assets_claim_analyze", "id", where="status = 'proxied'"),
     partial_index("ix_assets_extracting", "id", where="status = 'extracting'"),
     partial_index("ix_assets_analyzing", "id", where="status = 'analyzing'"),
+    partial_index("ix_assets_failed", "library_id", "id", where="status = 'failed'"),
+    partial_index("ix_assets_poisoned", "library_id", "id", where="status = 'poisoned'"),
 )
 
 video_frames = new_table(

@@ -108,6 +108,14 @@ BOOTSTRAP_IO = WritePath(
 # Clean-up deletes index rows of pictures that are finished with; the executor chooses only those.
 DELETE_THUMBNAILS = WritePath("thumbnails", "cleanup", deletes=True)
 
+# A video that is extracted anew gets its frames anew. What is said of a frame comes later.
+RECORD_FRAMES = WritePath(
+    "video_frames",
+    "record",
+    inserts=frozenset({"asset_id", "timestamp_ms", "is_keyframe"}),
+    deletes=True,
+)
+
 
 @lru_cache(maxsize=256)
 def paths_of(machine: Machine, *step_names: str) -> tuple[WritePath, ...]:
@@ -146,4 +154,5 @@ WRITE_PATHS: tuple[WritePath, ...] = (
     RESERVE_IO,
     BOOTSTRAP_IO,
     DELETE_THUMBNAILS,
+    RECORD_FRAMES,
 )

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!mediaplane/v1/asset_service.proto\x12\rmediaplane.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd3\x04\n\x05\x41sset\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08rel_path\x18\x02 \x01(\x0c\x12\x18\n\x10rel_path_display\x18\x03 \x01(\t\x12\'\n\x04type\x18\x04 \x01(\x0e\x32\x19.mediaplane.v1.Asset.Type\x12)\n\x05state\x18\x05 \x01(\x0e\x32\x1a.mediaplane.v1.Asset.State\x12\x12\n\nsize_bytes\x18\x06 \x01(\x03\x12\x1b\n\x13modify_time_seconds\x18\x07 \x01(\x01\x12\x13\n\x0bretry_count\x18\x08 \x01(\x05\x12\x12\n\nerror_code\x18\t \x01(\t\x12\x15\n\rerror_message\x18\n \x01(\t\x12/\n\x0b\x63reate_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"<\n\x04Type\x12\x14\n\x10TYPE_UNSPECIFIED\x10\x00\x12\x0e\n\nTYPE_IMAGE\x10\x01\x12\x0e\n\nTYPE_VIDEO\x10\x02\"\xaa\x01\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n\rSTATE_PENDING\x10\x01\x12\x14\n\x10STATE_EXTRACTING\x10\x02\x12\x11\n\rSTATE_PROXIED\x10\x03\x12\x13\n\x0fSTATE_ANALYZING\x10\x04\x12\x13\n\x0fSTATE_COMPLETED\x10\x05\x12\x10\n\x0cSTATE_FAILED\x10\x06\x12\x12\n\x0eSTATE_POISONED\x10\x07\"J\n\x11ListAssetsRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"S\n\x12ListAssetsResponse\x12$\n\x06\x61ssets\x18\x01 \x03(\x0b\x32\x14.mediaplane.v1.Asset\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2a\n\x0c\x41ssetService\x12Q\n\nListAssets\x12 .mediaplane.v1.ListAssetsRequest\x1a!.mediaplane.v1.ListAssetsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!mediaplane/v1/asset_service.proto\x12\rmediaplane.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xca\x05\n\x05\x41sset\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08rel_path\x18\x02 \x01(\x0c\x12\x18\n\x10rel_path_display\x18\x03 \x01(\t\x12\'\n\x04type\x18\x04 \x01(\x0e\x32\x19.mediaplane.v1.Asset.Type\x12)\n\x05state\x18\x05 \x01(\x0e\x32\x1a.mediaplane.v1.Asset.State\x12\x12\n\nsize_bytes\x18\x06 \x01(\x03\x12\x1b\n\x13modify_time_seconds\x18\x07 \x01(\x01\x12\x13\n\x0bretry_count\x18\x08 \x01(\x05\x12\x12\n\nerror_code\x18\t \x01(\t\x12\x15\n\rerror_message\x18\n \x01(\t\x12/\n\x0b\x63reate_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nversion_id\x18\r \x01(\t\x12\r\n\x05width\x18\x0e \x01(\x05\x12\x0e\n\x06height\x18\x0f \x01(\x05\x12\x13\n\x0b\x64uration_ms\x18\x10 \x01(\x03\x12\x1b\n\x13poster_timestamp_ms\x18\x11 \x01(\x03\x12\x10\n\x08\x64\x65graded\x18\x12 \x01(\x08\"<\n\x04Type\x12\x14\n\x10TYPE_UNSPECIFIED\x10\x00\x12\x0e\n\nTYPE_IMAGE\x10\x01\x12\x0e\n\nTYPE_VIDEO\x10\x02\"\xaa\x01\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n\rSTATE_PENDING\x10\x01\x12\x14\n\x10STATE_EXTRACTING\x10\x02\x12\x11\n\rSTATE_PROXIED\x10\x03\x12\x13\n\x0fSTATE_ANALYZING\x10\x04\x12\x13\n\x0fSTATE_COMPLETED\x10\x05\x12\x10\n\x0cSTATE_FAILED\x10\x06\x12\x12\n\x0eSTATE_POISONED\x10\x07\"=\n\x05\x46rame\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0ctimestamp_ms\x18\x02 \x01(\x03\x12\x10\n\x08keyframe\x18\x03 \x01(\x08\"u\n\x11ListAssetsRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12)\n\x05state\x18\x04 \x01(\x0e\x32\x1a.mediaplane.v1.Asset.State\"S\n\x12ListAssetsResponse\x12$\n\x06\x61ssets\x18\x01 \x03(\x0b\x32\x14.mediaplane.v1.Asset\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x1f\n\x0fGetAssetRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"J\n\x11ListFramesRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"S\n\x12ListFramesResponse\x12$\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x14.mediaplane.v1.Frame\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"!\n\x11RetryAssetRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"$\n\x12RetryAssetsRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\"-\n\x13RetryAssetsResponse\x12\x16\n\x0eretried_assets\x18\x01 \x01(\x03\"*\n\x18GetPipelineStatusRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\"o\n\x0ePipelineStatus\x12\x16\n\x0ewaiting_images\x18\x01 \x01(\x03\x12\x16\n\x0ewaiting_videos\x18\x02 \x01(\x03\x12\x16\n\x0erunning_assets\x18\x03 \x01(\x03\x12\x15\n\rfailed_assets\x18\x04 \x01(\x03\x32\xef\x03\n\x0c\x41ssetService\x12Q\n\nListAssets\x12 .mediaplane.v1.ListAssetsRequest\x1a!.mediaplane.v1.ListAssetsResponse\x12@\n\x08GetAsset\x12\x1e.mediaplane.v1.GetAssetRequest\x1a\x14.mediaplane.v1.Asset\x12Q\n\nListFrames\x12 .mediaplane.v1.ListFramesRequest\x1a!.mediaplane.v1.ListFramesResponse\x12\x44\n\nRetryAsset\x12 .mediaplane.v1.RetryAssetRequest\x1a\x14.mediaplane.v1.Asset\x12T\n\x0bRetryAssets\x12!.mediaplane.v1.RetryAssetsRequest\x1a\".mediaplane.v1.RetryAssetsResponse\x12[\n\x11GetPipelineStatus\x12\'.mediaplane.v1.GetPipelineStatusRequest\x1a\x1d.mediaplane.v1.PipelineStatusb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,15 +33,33 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'mediaplane.v1.asset_service
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_ASSET']._serialized_start=86
-  _globals['_ASSET']._serialized_end=681
-  _globals['_ASSET_TYPE']._serialized_start=448
-  _globals['_ASSET_TYPE']._serialized_end=508
-  _globals['_ASSET_STATE']._serialized_start=511
-  _globals['_ASSET_STATE']._serialized_end=681
-  _globals['_LISTASSETSREQUEST']._serialized_start=683
-  _globals['_LISTASSETSREQUEST']._serialized_end=757
-  _globals['_LISTASSETSRESPONSE']._serialized_start=759
-  _globals['_LISTASSETSRESPONSE']._serialized_end=842
-  _globals['_ASSETSERVICE']._serialized_start=844
-  _globals['_ASSETSERVICE']._serialized_end=941
+  _globals['_ASSET']._serialized_end=800
+  _globals['_ASSET_TYPE']._serialized_start=567
+  _globals['_ASSET_TYPE']._serialized_end=627
+  _globals['_ASSET_STATE']._serialized_start=630
+  _globals['_ASSET_STATE']._serialized_end=800
+  _globals['_FRAME']._serialized_start=802
+  _globals['_FRAME']._serialized_end=863
+  _globals['_LISTASSETSREQUEST']._serialized_start=865
+  _globals['_LISTASSETSREQUEST']._serialized_end=982
+  _globals['_LISTASSETSRESPONSE']._serialized_start=984
+  _globals['_LISTASSETSRESPONSE']._serialized_end=1067
+  _globals['_GETASSETREQUEST']._serialized_start=1069
+  _globals['_GETASSETREQUEST']._serialized_end=1100
+  _globals['_LISTFRAMESREQUEST']._serialized_start=1102
+  _globals['_LISTFRAMESREQUEST']._serialized_end=1176
+  _globals['_LISTFRAMESRESPONSE']._serialized_start=1178
+  _globals['_LISTFRAMESRESPONSE']._serialized_end=1261
+  _globals['_RETRYASSETREQUEST']._serialized_start=1263
+  _globals['_RETRYASSETREQUEST']._serialized_end=1296
+  _globals['_RETRYASSETSREQUEST']._serialized_start=1298
+  _globals['_RETRYASSETSREQUEST']._serialized_end=1334
+  _globals['_RETRYASSETSRESPONSE']._serialized_start=1336
+  _globals['_RETRYASSETSRESPONSE']._serialized_end=1381
+  _globals['_GETPIPELINESTATUSREQUEST']._serialized_start=1383
+  _globals['_GETPIPELINESTATUSREQUEST']._serialized_end=1425
+  _globals['_PIPELINESTATUS']._serialized_start=1427
+  _globals['_PIPELINESTATUS']._serialized_end=1538
+  _globals['_ASSETSERVICE']._serialized_start=1541
+  _globals['_ASSETSERVICE']._serialized_end=2036
 # @@protoc_insertion_point(module_scope)

@@ -40,6 +40,31 @@ class AssetServiceStub:
                 request_serializer=mediaplane_dot_v1_dot_asset__service__pb2.ListAssetsRequest.SerializeToString,
                 response_deserializer=mediaplane_dot_v1_dot_asset__service__pb2.ListAssetsResponse.FromString,
                 _registered_method=True)
+        self.GetAsset = channel.unary_unary(
+                '/mediaplane.v1.AssetService/GetAsset',
+                request_serializer=mediaplane_dot_v1_dot_asset__service__pb2.GetAssetRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_asset__service__pb2.Asset.FromString,
+                _registered_method=True)
+        self.ListFrames = channel.unary_unary(
+                '/mediaplane.v1.AssetService/ListFrames',
+                request_serializer=mediaplane_dot_v1_dot_asset__service__pb2.ListFramesRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_asset__service__pb2.ListFramesResponse.FromString,
+                _registered_method=True)
+        self.RetryAsset = channel.unary_unary(
+                '/mediaplane.v1.AssetService/RetryAsset',
+                request_serializer=mediaplane_dot_v1_dot_asset__service__pb2.RetryAssetRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_asset__service__pb2.Asset.FromString,
+                _registered_method=True)
+        self.RetryAssets = channel.unary_unary(
+                '/mediaplane.v1.AssetService/RetryAssets',
+                request_serializer=mediaplane_dot_v1_dot_asset__service__pb2.RetryAssetsRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_asset__service__pb2.RetryAssetsResponse.FromString,
+                _registered_method=True)
+        self.GetPipelineStatus = channel.unary_unary(
+                '/mediaplane.v1.AssetService/GetPipelineStatus',
+                request_serializer=mediaplane_dot_v1_dot_asset__service__pb2.GetPipelineStatusRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_asset__service__pb2.PipelineStatus.FromString,
+                _registered_method=True)
 
 
 class AssetServiceServicer:
@@ -53,6 +78,42 @@ class AssetServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetAsset(self, request, context):
+        """Returns an asset. NOT_FOUND when there is none of that name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListFrames(self, request, context):
+        """Lists the frames that represent a video, by time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RetryAsset(self, request, context):
+        """Has a failed or poisoned asset processed again, from the start. FAILED_PRECONDITION when it is
+        neither.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RetryAssets(self, request, context):
+        """Has every failed or poisoned asset of a library processed again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetPipelineStatus(self, request, context):
+        """Tells how much of the pictures and videos is still to be processed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AssetServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -60,6 +121,31 @@ def add_AssetServiceServicer_to_server(servicer, server):
                     servicer.ListAssets,
                     request_deserializer=mediaplane_dot_v1_dot_asset__service__pb2.ListAssetsRequest.FromString,
                     response_serializer=mediaplane_dot_v1_dot_asset__service__pb2.ListAssetsResponse.SerializeToString,
+            ),
+            'GetAsset': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAsset,
+                    request_deserializer=mediaplane_dot_v1_dot_asset__service__pb2.GetAssetRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_asset__service__pb2.Asset.SerializeToString,
+            ),
+            'ListFrames': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListFrames,
+                    request_deserializer=mediaplane_dot_v1_dot_asset__service__pb2.ListFramesRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_asset__service__pb2.ListFramesResponse.SerializeToString,
+            ),
+            'RetryAsset': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetryAsset,
+                    request_deserializer=mediaplane_dot_v1_dot_asset__service__pb2.RetryAssetRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_asset__service__pb2.Asset.SerializeToString,
+            ),
+            'RetryAssets': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetryAssets,
+                    request_deserializer=mediaplane_dot_v1_dot_asset__service__pb2.RetryAssetsRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_asset__service__pb2.RetryAssetsResponse.SerializeToString,
+            ),
+            'GetPipelineStatus': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetPipelineStatus,
+                    request_deserializer=mediaplane_dot_v1_dot_asset__service__pb2.GetPipelineStatusRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_asset__service__pb2.PipelineStatus.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -90,6 +176,141 @@ class AssetService:
             '/mediaplane.v1.AssetService/ListAssets',
             mediaplane_dot_v1_dot_asset__service__pb2.ListAssetsRequest.SerializeToString,
             mediaplane_dot_v1_dot_asset__service__pb2.ListAssetsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAsset(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mediaplane.v1.AssetService/GetAsset',
+            mediaplane_dot_v1_dot_asset__service__pb2.GetAssetRequest.SerializeToString,
+            mediaplane_dot_v1_dot_asset__service__pb2.Asset.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListFrames(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mediaplane.v1.AssetService/ListFrames',
+            mediaplane_dot_v1_dot_asset__service__pb2.ListFramesRequest.SerializeToString,
+            mediaplane_dot_v1_dot_asset__service__pb2.ListFramesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RetryAsset(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mediaplane.v1.AssetService/RetryAsset',
+            mediaplane_dot_v1_dot_asset__service__pb2.RetryAssetRequest.SerializeToString,
+            mediaplane_dot_v1_dot_asset__service__pb2.Asset.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RetryAssets(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mediaplane.v1.AssetService/RetryAssets',
+            mediaplane_dot_v1_dot_asset__service__pb2.RetryAssetsRequest.SerializeToString,
+            mediaplane_dot_v1_dot_asset__service__pb2.RetryAssetsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetPipelineStatus(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mediaplane.v1.AssetService/GetPipelineStatus',
+            mediaplane_dot_v1_dot_asset__service__pb2.GetPipelineStatusRequest.SerializeToString,
+            mediaplane_dot_v1_dot_asset__service__pb2.PipelineStatus.FromString,
             options,
             channel_credentials,
             insecure,

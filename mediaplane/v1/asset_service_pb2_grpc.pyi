@@ -18,6 +18,18 @@ class AssetServiceStub:
     def __init__(self, channel: _grpc.Channel) -> None: ...
     ListAssets: _grpc.UnaryUnaryMultiCallable[_asset_service_pb2.ListAssetsRequest, _asset_service_pb2.ListAssetsResponse]
     """Lists the assets of a library by path, in byte order."""
+    GetAsset: _grpc.UnaryUnaryMultiCallable[_asset_service_pb2.GetAssetRequest, _asset_service_pb2.Asset]
+    """Returns an asset. NOT_FOUND when there is none of that name."""
+    ListFrames: _grpc.UnaryUnaryMultiCallable[_asset_service_pb2.ListFramesRequest, _asset_service_pb2.ListFramesResponse]
+    """Lists the frames that represent a video, by time."""
+    RetryAsset: _grpc.UnaryUnaryMultiCallable[_asset_service_pb2.RetryAssetRequest, _asset_service_pb2.Asset]
+    """Has a failed or poisoned asset processed again, from the start. FAILED_PRECONDITION when it is
+    neither.
+    """
+    RetryAssets: _grpc.UnaryUnaryMultiCallable[_asset_service_pb2.RetryAssetsRequest, _asset_service_pb2.RetryAssetsResponse]
+    """Has every failed or poisoned asset of a library processed again."""
+    GetPipelineStatus: _grpc.UnaryUnaryMultiCallable[_asset_service_pb2.GetPipelineStatusRequest, _asset_service_pb2.PipelineStatus]
+    """Tells how much of the pictures and videos is still to be processed."""
 
 class AssetServiceServicer(metaclass=_abc_1.ABCMeta):
     """Control plane. Shows the images and videos of a library and how far each is processed."""
@@ -29,5 +41,47 @@ class AssetServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _grpc.ServicerContext,
     ) -> _asset_service_pb2.ListAssetsResponse:
         """Lists the assets of a library by path, in byte order."""
+
+    @_abc_1.abstractmethod
+    def GetAsset(
+        self,
+        request: _asset_service_pb2.GetAssetRequest,
+        context: _grpc.ServicerContext,
+    ) -> _asset_service_pb2.Asset:
+        """Returns an asset. NOT_FOUND when there is none of that name."""
+
+    @_abc_1.abstractmethod
+    def ListFrames(
+        self,
+        request: _asset_service_pb2.ListFramesRequest,
+        context: _grpc.ServicerContext,
+    ) -> _asset_service_pb2.ListFramesResponse:
+        """Lists the frames that represent a video, by time."""
+
+    @_abc_1.abstractmethod
+    def RetryAsset(
+        self,
+        request: _asset_service_pb2.RetryAssetRequest,
+        context: _grpc.ServicerContext,
+    ) -> _asset_service_pb2.Asset:
+        """Has a failed or poisoned asset processed again, from the start. FAILED_PRECONDITION when it is
+        neither.
+        """
+
+    @_abc_1.abstractmethod
+    def RetryAssets(
+        self,
+        request: _asset_service_pb2.RetryAssetsRequest,
+        context: _grpc.ServicerContext,
+    ) -> _asset_service_pb2.RetryAssetsResponse:
+        """Has every failed or poisoned asset of a library processed again."""
+
+    @_abc_1.abstractmethod
+    def GetPipelineStatus(
+        self,
+        request: _asset_service_pb2.GetPipelineStatusRequest,
+        context: _grpc.ServicerContext,
+    ) -> _asset_service_pb2.PipelineStatus:
+        """Tells how much of the pictures and videos is still to be processed."""
 
 def add_AssetServiceServicer_to_server(servicer: AssetServiceServicer, server: _grpc.Server) -> None: ...

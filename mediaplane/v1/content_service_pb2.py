@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#mediaplane/v1/content_service.proto\x12\rmediaplane.v1\"C\n\x13ReadOriginalRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x0e\n\x06length\x18\x03 \x01(\x03\"L\n\x14ReadOriginalResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x12\n\nsize_bytes\x18\x02 \x01(\x03\x12\x12\n\nversion_id\x18\x03 \x01(\t2k\n\x0e\x43ontentService\x12Y\n\x0cReadOriginal\x12\".mediaplane.v1.ReadOriginalRequest\x1a#.mediaplane.v1.ReadOriginalResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#mediaplane/v1/content_service.proto\x12\rmediaplane.v1\"C\n\x13ReadOriginalRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x0e\n\x06length\x18\x03 \x01(\x03\"L\n\x14ReadOriginalResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x12\n\nsize_bytes\x18\x02 \x01(\x03\x12\x12\n\nversion_id\x18\x03 \x01(\t\"$\n\x14ReadThumbnailRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\xef\x01\n\x14ReadRenditionRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12@\n\trendition\x18\x02 \x01(\x0e\x32-.mediaplane.v1.ReadRenditionRequest.Rendition\"\x86\x01\n\tRendition\x12\x19\n\x15RENDITION_UNSPECIFIED\x10\x00\x12\x17\n\x13RENDITION_THUMBNAIL\x10\x01\x12\x13\n\x0fRENDITION_PROXY\x10\x02\x12\x14\n\x10RENDITION_SPRITE\x10\x03\x12\x1a\n\x16RENDITION_SPRITE_INDEX\x10\x04\" \n\x10ReadFrameRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"Z\n\x0c\x43ontentChunk\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x12\n\nsize_bytes\x18\x02 \x01(\x03\x12\x12\n\nversion_id\x18\x03 \x01(\t\x12\x14\n\x0c\x63ontent_type\x18\x04 \x01(\t2\xe2\x02\n\x0e\x43ontentService\x12Y\n\x0cReadOriginal\x12\".mediaplane.v1.ReadOriginalRequest\x1a#.mediaplane.v1.ReadOriginalResponse0\x01\x12S\n\rReadThumbnail\x12#.mediaplane.v1.ReadThumbnailRequest\x1a\x1b.mediaplane.v1.ContentChunk0\x01\x12S\n\rReadRendition\x12#.mediaplane.v1.ReadRenditionRequest\x1a\x1b.mediaplane.v1.ContentChunk0\x01\x12K\n\tReadFrame\x12\x1f.mediaplane.v1.ReadFrameRequest\x1a\x1b.mediaplane.v1.ContentChunk0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,6 +35,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_READORIGINALREQUEST']._serialized_end=121
   _globals['_READORIGINALRESPONSE']._serialized_start=123
   _globals['_READORIGINALRESPONSE']._serialized_end=199
-  _globals['_CONTENTSERVICE']._serialized_start=201
-  _globals['_CONTENTSERVICE']._serialized_end=308
+  _globals['_READTHUMBNAILREQUEST']._serialized_start=201
+  _globals['_READTHUMBNAILREQUEST']._serialized_end=237
+  _globals['_READRENDITIONREQUEST']._serialized_start=240
+  _globals['_READRENDITIONREQUEST']._serialized_end=479
+  _globals['_READRENDITIONREQUEST_RENDITION']._serialized_start=345
+  _globals['_READRENDITIONREQUEST_RENDITION']._serialized_end=479
+  _globals['_READFRAMEREQUEST']._serialized_start=481
+  _globals['_READFRAMEREQUEST']._serialized_end=513
+  _globals['_CONTENTCHUNK']._serialized_start=515
+  _globals['_CONTENTCHUNK']._serialized_end=605
+  _globals['_CONTENTSERVICE']._serialized_start=608
+  _globals['_CONTENTSERVICE']._serialized_end=962
 # @@protoc_insertion_point(module_scope)

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ContentServiceStub:
-    """Data plane. Serves the bytes of files, and only of files that a scan has recorded.
+    """Data plane. Serves the bytes of files that a scan has recorded, and of what was made of them.
     """
 
     def __init__(self, channel):
@@ -40,10 +40,25 @@ class ContentServiceStub:
                 request_serializer=mediaplane_dot_v1_dot_content__service__pb2.ReadOriginalRequest.SerializeToString,
                 response_deserializer=mediaplane_dot_v1_dot_content__service__pb2.ReadOriginalResponse.FromString,
                 _registered_method=True)
+        self.ReadThumbnail = channel.unary_stream(
+                '/mediaplane.v1.ContentService/ReadThumbnail',
+                request_serializer=mediaplane_dot_v1_dot_content__service__pb2.ReadThumbnailRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_content__service__pb2.ContentChunk.FromString,
+                _registered_method=True)
+        self.ReadRendition = channel.unary_stream(
+                '/mediaplane.v1.ContentService/ReadRendition',
+                request_serializer=mediaplane_dot_v1_dot_content__service__pb2.ReadRenditionRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_content__service__pb2.ContentChunk.FromString,
+                _registered_method=True)
+        self.ReadFrame = channel.unary_stream(
+                '/mediaplane.v1.ContentService/ReadFrame',
+                request_serializer=mediaplane_dot_v1_dot_content__service__pb2.ReadFrameRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_content__service__pb2.ContentChunk.FromString,
+                _registered_method=True)
 
 
 class ContentServiceServicer:
-    """Data plane. Serves the bytes of files, and only of files that a scan has recorded.
+    """Data plane. Serves the bytes of files that a scan has recorded, and of what was made of them.
     """
 
     def ReadOriginal(self, request, context):
@@ -51,6 +66,30 @@ class ContentServiceServicer:
         empty. NOT_FOUND when the file is not known or no longer there; FAILED_PRECONDITION when what
         is at its path is no longer the file that was scanned; OUT_OF_RANGE when offset is beyond the
         end; ABORTED when the file changes while it is read.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadThumbnail(self, request, context):
+        """Streams a thumbnail that was requested. NOT_FOUND when it is not known, FAILED_PRECONDITION when
+        it is not ready.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadRendition(self, request, context):
+        """Streams what was made of an asset. NOT_FOUND when the asset is not known, FAILED_PRECONDITION
+        when it is not processed yet or has no such rendition.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadFrame(self, request, context):
+        """Streams a frame of a video as JPEG. NOT_FOUND when there is no such frame, FAILED_PRECONDITION
+        when the video is not processed yet.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -64,6 +103,21 @@ def add_ContentServiceServicer_to_server(servicer, server):
                     request_deserializer=mediaplane_dot_v1_dot_content__service__pb2.ReadOriginalRequest.FromString,
                     response_serializer=mediaplane_dot_v1_dot_content__service__pb2.ReadOriginalResponse.SerializeToString,
             ),
+            'ReadThumbnail': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReadThumbnail,
+                    request_deserializer=mediaplane_dot_v1_dot_content__service__pb2.ReadThumbnailRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_content__service__pb2.ContentChunk.SerializeToString,
+            ),
+            'ReadRendition': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReadRendition,
+                    request_deserializer=mediaplane_dot_v1_dot_content__service__pb2.ReadRenditionRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_content__service__pb2.ContentChunk.SerializeToString,
+            ),
+            'ReadFrame': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReadFrame,
+                    request_deserializer=mediaplane_dot_v1_dot_content__service__pb2.ReadFrameRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_content__service__pb2.ContentChunk.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'mediaplane.v1.ContentService', rpc_method_handlers)
@@ -73,7 +127,7 @@ def add_ContentServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ContentService:
-    """Data plane. Serves the bytes of files, and only of files that a scan has recorded.
+    """Data plane. Serves the bytes of files that a scan has recorded, and of what was made of them.
     """
 
     @staticmethod
@@ -93,6 +147,87 @@ class ContentService:
             '/mediaplane.v1.ContentService/ReadOriginal',
             mediaplane_dot_v1_dot_content__service__pb2.ReadOriginalRequest.SerializeToString,
             mediaplane_dot_v1_dot_content__service__pb2.ReadOriginalResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadThumbnail(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/mediaplane.v1.ContentService/ReadThumbnail',
+            mediaplane_dot_v1_dot_content__service__pb2.ReadThumbnailRequest.SerializeToString,
+            mediaplane_dot_v1_dot_content__service__pb2.ContentChunk.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadRendition(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/mediaplane.v1.ContentService/ReadRendition',
+            mediaplane_dot_v1_dot_content__service__pb2.ReadRenditionRequest.SerializeToString,
+            mediaplane_dot_v1_dot_content__service__pb2.ContentChunk.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadFrame(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/mediaplane.v1.ContentService/ReadFrame',
+            mediaplane_dot_v1_dot_content__service__pb2.ReadFrameRequest.SerializeToString,
+            mediaplane_dot_v1_dot_content__service__pb2.ContentChunk.FromString,
             options,
             channel_credentials,
             insecure,

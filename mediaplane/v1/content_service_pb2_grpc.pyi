@@ -13,7 +13,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ContentServiceStub:
-    """Data plane. Serves the bytes of files, and only of files that a scan has recorded."""
+    """Data plane. Serves the bytes of files that a scan has recorded, and of what was made of them."""
 
     def __init__(self, channel: _grpc.Channel) -> None: ...
     ReadOriginal: _grpc.UnaryStreamMultiCallable[_content_service_pb2.ReadOriginalRequest, _content_service_pb2.ReadOriginalResponse]
@@ -22,9 +22,21 @@ class ContentServiceStub:
     is at its path is no longer the file that was scanned; OUT_OF_RANGE when offset is beyond the
     end; ABORTED when the file changes while it is read.
     """
+    ReadThumbnail: _grpc.UnaryStreamMultiCallable[_content_service_pb2.ReadThumbnailRequest, _content_service_pb2.ContentChunk]
+    """Streams a thumbnail that was requested. NOT_FOUND when it is not known, FAILED_PRECONDITION when
+    it is not ready.
+    """
+    ReadRendition: _grpc.UnaryStreamMultiCallable[_content_service_pb2.ReadRenditionRequest, _content_service_pb2.ContentChunk]
+    """Streams what was made of an asset. NOT_FOUND when the asset is not known, FAILED_PRECONDITION
+    when it is not processed yet or has no such rendition.
+    """
+    ReadFrame: _grpc.UnaryStreamMultiCallable[_content_service_pb2.ReadFrameRequest, _content_service_pb2.ContentChunk]
+    """Streams a frame of a video as JPEG. NOT_FOUND when there is no such frame, FAILED_PRECONDITION
+    when the video is not processed yet.
+    """
 
 class ContentServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Data plane. Serves the bytes of files, and only of files that a scan has recorded."""
+    """Data plane. Serves the bytes of files that a scan has recorded, and of what was made of them."""
 
     @_abc_1.abstractmethod
     def ReadOriginal(
@@ -36,6 +48,36 @@ class ContentServiceServicer(metaclass=_abc_1.ABCMeta):
         empty. NOT_FOUND when the file is not known or no longer there; FAILED_PRECONDITION when what
         is at its path is no longer the file that was scanned; OUT_OF_RANGE when offset is beyond the
         end; ABORTED when the file changes while it is read.
+        """
+
+    @_abc_1.abstractmethod
+    def ReadThumbnail(
+        self,
+        request: _content_service_pb2.ReadThumbnailRequest,
+        context: _grpc.ServicerContext,
+    ) -> _abc.Iterator[_content_service_pb2.ContentChunk]:
+        """Streams a thumbnail that was requested. NOT_FOUND when it is not known, FAILED_PRECONDITION when
+        it is not ready.
+        """
+
+    @_abc_1.abstractmethod
+    def ReadRendition(
+        self,
+        request: _content_service_pb2.ReadRenditionRequest,
+        context: _grpc.ServicerContext,
+    ) -> _abc.Iterator[_content_service_pb2.ContentChunk]:
+        """Streams what was made of an asset. NOT_FOUND when the asset is not known, FAILED_PRECONDITION
+        when it is not processed yet or has no such rendition.
+        """
+
+    @_abc_1.abstractmethod
+    def ReadFrame(
+        self,
+        request: _content_service_pb2.ReadFrameRequest,
+        context: _grpc.ServicerContext,
+    ) -> _abc.Iterator[_content_service_pb2.ContentChunk]:
+        """Streams a frame of a video as JPEG. NOT_FOUND when there is no such frame, FAILED_PRECONDITION
+        when the video is not processed yet.
         """
 
 def add_ContentServiceServicer_to_server(servicer: ContentServiceServicer, server: _grpc.Server) -> None: ...

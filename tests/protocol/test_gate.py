@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from sqlalchemy import Float, Numeric, String
+from sqlalchemy import Boolean, Float, Numeric, String
 
 from mediaplane.protocol.gate import GateRefused, Lessee
 from mediaplane.protocol.lifecycle import OWNER, Lease, Machine, Step
@@ -237,6 +237,8 @@ def sample(machine: Machine, column: str) -> str | float | int:
     kind = machine.table.columns[column].type
     if isinstance(kind, String):
         return "words"
+    if isinstance(kind, Boolean):
+        return True
     return 0.5 if isinstance(kind, (Float, Numeric)) else 7
 
 

@@ -275,6 +275,9 @@ def test_the_columns_that_sqlite_alone_would_let_in_are_known() -> None:
     assert {name for name in named if not name.startswith("scan_sessions.")} == {
         "worker_status.command",
         "worker_status.commanded_at",
+        # Not decisions, but what is said of a frame later.
+        "video_frames.search_vector",
+        "video_frames.tags_model_id",
     }
     assert "scan_sessions.status" in named
 

@@ -76,6 +76,8 @@ FURTHER_UPDATES = {
     "assets.heartbeat": "worker_heartbeat_at lease_expires_at updated_at",
     "assets.finish": "status error_code error_message worker_heartbeat_at lease_expires_at"
     " updated_at",
+    "assets.finish_extract": "status error_code error_message version width height duration_ms"
+    " poster_ms is_degraded worker_heartbeat_at lease_expires_at updated_at",
     "assets.release": "status worker_id worker_heartbeat_at lease_expires_at updated_at",
     "scan_sessions.report": "root_device root_inode walked_at seen_files seen_bytes new_files"
     " changed_files missing_files errored_files",
@@ -96,9 +98,10 @@ INSERTS = {
     "duplicate_groups.summarise": "hash_algorithm content_hash file_count size_bytes"
     " total_size_bytes reclaimable_bytes updated_at",
     "worker_status.register": "worker_id state stats last_seen_at started_at",
+    "video_frames.record": "asset_id timestamp_ms is_keyframe",
 }
 
-DELETES = {"duplicate_groups.summarise", "thumbnails.cleanup"}
+DELETES = {"duplicate_groups.summarise", "thumbnails.cleanup", "video_frames.record"}
 
 # Decisions of the control plane: no path of the data plane writes them, ever.
 POLICY = {
@@ -113,8 +116,9 @@ POLICY = {
     "wal_maintenance_jobs": "id requested_mode execute_after created_at",
     "assets": "id library_id rel_path type mtime size tags_model_id created_at",
     "worker_status": "command commanded_at",
+    "video_frames": "id search_vector tags_model_id",
 }
-POLICY_TABLES = {"libraries", "ai_models", "video_frames"}
+POLICY_TABLES = {"libraries", "ai_models"}
 
 BY_NAME = {str(path): path for path in WRITE_PATHS}
 

@@ -77,6 +77,13 @@ CONDITIONS: dict[str, tuple[Circumstances, Circumstances]] = {
         [{"execute_after": FAR_AHEAD}, {"retry_after": FAR_AHEAD}],
     ),
     **{
+        f"assets.claim_{stage}": (
+            [{"library": {}}],
+            [{"library": {"is_active": False}}, {"library": {"deleted_at": LONG_AGO}}],
+        )
+        for stage in ("extract", "analyze")
+    },
+    **{
         f"assets.{step}_{stage}": ([{"retry_count": 5}], [{"retry_count": 6}])
         for step in ("recover", "reap")
         for stage in ("extract", "analyze")
@@ -120,6 +127,9 @@ def add_row(rows: Rows, machine: Machine, **columns: Any) -> int:
         job = HELD if job_status == "running" else {}
         job = job | {"cancel_requested_at": columns.pop("job_cancel_requested_at", None)}
         columns["job_id"] = rows.add("jobs", status=job_status, total_items=1, **job)
+    library = columns.pop("library", None)
+    if library:
+        columns["library_id"] = rows.add("libraries", **library)
     thumbnail_status = columns.pop("thumbnail_status", None)
     item_status = columns.pop("item_status", None)
     if item_status:
