@@ -1,6 +1,7 @@
 """Marks the files to hash and lists them."""
 
 from collections.abc import Iterator
+from typing import Any, cast
 
 from sqlalchemy import Connection
 
@@ -8,40 +9,77 @@ from control_plane.store.sql import prepared
 from mediaplane.protocol import kinds
 from mediaplane.protocol.database import lock
 from mediaplane.protocol.duplicates import DUPLICATES, summarise
+from mediaplane.protocol.statements import among, id_list
+from mediaplane.protocol.values import HashAlgorithm
 
-# Of the names of one file on a disk, the first by rank carries its hash, or will.
 _IS_VALID = "(f.content_hash IS NOT NULL AND f.hash_algorithm = l.hash_algorithm)"
-_NAMES = (
-    "SELECT f.id, f.size_bytes, f.hash_algorithm, f.content_hash, f.prefix_hash, f.needs_hash,"
-    " l.hash_policy,"
-    f" l.is_active, {_IS_VALID} AS is_valid,"
-    " row_number() OVER (PARTITION BY f.size_bytes, f.device, f.inode"
-    f" ORDER BY NOT {_IS_VALID}, NOT l.is_active, f.id) AS rank"
-    " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
-    " WHERE NOT f.is_missing AND f.size_bytes > 0 AND f.inode IS NOT NULL"
-    " AND l.deleted_at IS NULL"
+# The plus keeps SQLite from reading all files by the index of their sizes.
+_IS_PRESENT = "NOT f.is_missing AND +f.size_bytes > 0 AND f.inode IS NOT NULL"
+_OF_LIBRARIES = "f.library_id IN (SELECT slug FROM libraries WHERE {which})"
+_FILES = (
+    "SELECT {columns} FROM library_files f JOIN libraries l ON l.slug = f.library_id"
+    f" WHERE {_IS_PRESENT} AND l.deleted_at IS NULL"
 )
+_IS_FURTHER = "EXISTS (SELECT 1 FROM further_names n WHERE n.id = f.id)"
+
+# Of the names of one file on a disk, the first by rank carries its hash, or will; these are the
+# others. Only names that share their inode are ranked, and an index tells which those are.
+_FURTHER_NAMES = (
+    "SELECT id FROM (SELECT f.id, row_number() OVER (PARTITION BY f.size_bytes, f.device, f.inode"
+    f" ORDER BY NOT {_IS_VALID}, NOT l.is_active, f.id) AS rank FROM"
+    " (SELECT size_bytes, device, inode FROM library_files WHERE NOT is_missing"
+    "  GROUP BY size_bytes, device, inode HAVING count(*) > 1) AS linked"
+    " JOIN library_files f ON f.size_bytes = linked.size_bytes AND f.device = linked.device"
+    " AND f.inode = linked.inode JOIN libraries l ON l.slug = f.library_id"
+    f" WHERE {_IS_PRESENT} AND l.deleted_at IS NULL) AS names WHERE rank > 1"
+)
+# Of which there is more than one file, in whatever libraries. What is in the trash is left out by
+# its id, which the index of sizes has: to read the libraries of all files took twice as long.
+_TRASHED_FILES = "SELECT f.id FROM library_files f WHERE " + _OF_LIBRARIES.format(
+    which="deleted_at IS NOT NULL"
+)
+_SHARED_SIZES = (
+    "SELECT f.size_bytes FROM library_files f WHERE NOT f.is_missing"
+    " AND NOT EXISTS (SELECT 1 FROM trashed_files t WHERE t.id = f.id)"
+    " GROUP BY f.size_bytes HAVING min(f.inode) < max(f.inode) OR min(f.device) < max(f.device)"
+)
+# Of which some files begin in a known way, and others, which count, in none that is known.
+_SIZES_IN_DOUBT = (
+    _FILES.format(columns="DISTINCT f.size_bytes")
+    + f" AND f.prefix_hash IS NULL AND (l.is_active OR {_IS_VALID}) AND NOT {_IS_FURTHER}"
+    " AND f.size_bytes IN (SELECT b.size_bytes FROM library_files b"
+    " WHERE b.prefix_hash IS NOT NULL AND NOT b.is_missing)"
+)
+_STALE = _FILES.format(columns="f.id, f.hash_algorithm, f.content_hash") + (
+    " AND f.content_hash IS NOT NULL AND "
+)
+_STALE_REASONS = (
+    "f.needs_hash",
+    "f.id IN (SELECT n.id FROM further_names n)",
+    # One algorithm at a time: mostly no library has another one, and no file is looked at.
+    *(
+        f"f.hash_algorithm = '{one.value}' AND "
+        + _OF_LIBRARIES.format(which=f"hash_algorithm <> '{one.value}'")
+        for one in HashAlgorithm
+    ),
+)
+
 # A file may have a duplicate when another file, in whatever library, has its size, and does not
 # begin otherwise as far as that is known.
-_PEERS = (
-    "SELECT *, sum(CASE WHEN rank = 1 THEN 1 ELSE 0 END) OVER sizes AS peers,"
-    " sum(CASE WHEN rank = 1 AND prefix_hash IS NULL AND (is_active OR is_valid) THEN 1 ELSE 0 END)"
-    f" OVER sizes AS unknown FROM ({_NAMES}) AS names WINDOW sizes AS (PARTITION BY size_bytes)"
+_IS_SHARED = "f.size_bytes IN (SELECT s.size_bytes FROM shared_sizes s)"
+_IS_IN_DOUBT = "f.size_bytes IN (SELECT d.size_bytes FROM sizes_in_doubt d)"
+_BEGINS_ALIKE = (
+    "EXISTS (SELECT 1 FROM library_files o WHERE NOT o.is_missing AND o.id <> f.id"
+    " AND o.size_bytes = f.size_bytes AND o.prefix_hash = f.prefix_hash)"
 )
-_MAY_HAVE_DUPLICATE = (
-    "peers > 1 AND (prefix_hash IS NULL OR unknown > 0 OR EXISTS (SELECT 1 FROM library_files o"
-    " WHERE NOT o.is_missing AND o.id <> peers.id AND o.size_bytes = peers.size_bytes"
-    " AND o.prefix_hash = peers.prefix_hash))"
+_REASONS = (
+    _OF_LIBRARIES.format(which="hash_policy = 'all'"),
+    f"{_IS_SHARED} AND f.prefix_hash IS NULL",
+    f"{_IS_SHARED} AND f.prefix_hash IS NOT NULL AND {_IS_IN_DOUBT}",
+    f"{_IS_SHARED} AND f.prefix_hash IS NOT NULL AND {_BEGINS_ALIKE}",
 )
-_WANTED = (
-    "SELECT id, hash_algorithm, content_hash, needs_hash, is_valid, rank,"
-    " rank = 1 AND NOT is_valid AND is_active AND (hash_policy = 'all'"
-    f" OR ({_MAY_HAVE_DUPLICATE})) AS is_wanted FROM ({_PEERS}) AS peers"
-)
-_DIFFERENT = (
-    f"SELECT id, hash_algorithm, content_hash, is_wanted FROM ({_WANTED}) AS wanted"
-    " WHERE is_wanted <> needs_hash"
-    " OR (content_hash IS NOT NULL AND (rank > 1 OR NOT is_valid))"
+_WANTED = _FILES.format(columns="f.id") + (
+    f" AND f.content_hash IS NULL AND l.is_active AND NOT {_IS_FURTHER} AND "
 )
 
 
@@ -51,23 +89,53 @@ def mark(conn: Connection) -> None:
     Those are hashes of another algorithm than the library's, and of further names of a file.
     """
     lock(conn, DUPLICATES)
-    # Once for two uses: it looks at every file.
-    conn.execute(prepared(conn, f"CREATE TEMPORARY TABLE marks AS {_DIFFERENT}"))
-    dropped = conn.execute(
-        prepared(
-            conn,
-            "SELECT hash_algorithm, content_hash FROM marks WHERE content_hash IS NOT NULL",
-        )
-    ).all()
+    _list(conn, "further_names", "id", _FURTHER_NAMES)
+    _list(conn, "trashed_files", "id", _TRASHED_FILES)
+    _list(conn, "shared_sizes", "size_bytes", _SHARED_SIZES)
+    _list(conn, "sizes_in_doubt", "size_bytes", _SIZES_IN_DOUBT)
+    _drop_stale(conn)
+    # One reason at a time: for all at once PostgreSQL would search the lists file by file.
+    _list(conn, "wanted_files", "id", *(_WANTED + reason for reason in _REASONS))
+    is_wanted = "EXISTS (SELECT 1 FROM wanted_files w WHERE w.id = library_files.id)"
+    _change(conn, "true", "NOT needs_hash AND id IN (SELECT w.id FROM wanted_files w)")
+    _change(conn, "false", f"needs_hash AND NOT {is_wanted}")
+    for name in ("further_names", "trashed_files", "shared_sizes", "sizes_in_doubt",
+                 "wanted_files"):  # fmt: skip
+        conn.execute(prepared(conn, f"DROP TABLE {name}"))
+
+
+def _list(conn: Connection, name: str, column: str, *queries: str) -> None:
+    """Keep what the queries find, each number once, in a table of this connection."""
+    kind = {"sqlite": "INTEGER", "postgresql": "BIGINT"}[conn.dialect.name]
+    conn.execute(prepared(conn, f"CREATE TEMPORARY TABLE {name} ({column} {kind} PRIMARY KEY)"))
+    for query in queries:
+        conn.execute(prepared(conn, f"INSERT INTO {name} {query} ON CONFLICT DO NOTHING"))
+
+
+def _change(conn: Connection, needs_hash: str, where: str) -> None:
     conn.execute(
         prepared(
             conn,
-            "UPDATE library_files SET needs_hash = marks.is_wanted, hash_algorithm = NULL,"
-            " content_hash = NULL, updated_at = {now} FROM marks WHERE library_files.id = marks.id",
+            f"UPDATE library_files SET needs_hash = {needs_hash}, updated_at = {{now}}"
+            f" WHERE {where}",
         )
     )
-    conn.execute(prepared(conn, "DROP TABLE marks"))
-    summarise(conn, [(row.hash_algorithm, bytes(row.content_hash)) for row in dropped])
+
+
+def _drop_stale(conn: Connection) -> None:
+    dialect = conn.dialect.name
+    for reason in _STALE_REASONS:
+        dropped = conn.execute(prepared(conn, _STALE + reason)).all()
+        if dropped:
+            conn.execute(
+                prepared(
+                    conn,
+                    "UPDATE library_files SET hash_algorithm = NULL, content_hash = NULL,"
+                    f" updated_at = {{now}} WHERE {among('id', 'ids', dialect)}",
+                ),
+                {"ids": id_list([row.id for row in dropped], dialect)},
+            )
+            summarise(conn, [(row.hash_algorithm, bytes(row.content_hash)) for row in dropped])
 
 
 def marked(
@@ -86,5 +154,5 @@ def marked(
         + " ORDER BY f.id",
     )
     bound = {"library": library_id} if library_id else {}
-    for row in conn.execute(query, bound):
-        yield row.id, row.size_bytes
+    # As the driver reads them: there may be millions.
+    yield from cast("Any", conn.execute(query, bound).cursor)
