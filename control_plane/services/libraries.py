@@ -90,10 +90,11 @@ class LibraryService(LibraryServiceServicer):
         self, request: pb.PurgeLibraryRequest, context: grpc.ServicerContext
     ) -> pb.PurgeLibraryResponse:
         slug = names.library_slug(request.name)
+        began = time.monotonic()
         with self._database.write() as conn:
             purged = trash.purge(conn, slug)
         if not purged.is_gone:
-            time.sleep(trash.PAUSE_SECONDS)
+            time.sleep(max(trash.PAUSE_SECONDS, time.monotonic() - began))
         return pb.PurgeLibraryResponse(removed_rows=purged.removed_rows, is_gone=purged.is_gone)
 
     def ScanLibrary(self, request: pb.ScanLibraryRequest, context: grpc.ServicerContext) -> Job:

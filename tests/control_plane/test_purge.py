@@ -227,7 +227,10 @@ def statements_of(database: Database, work: Callable[[], object]) -> list[tuple[
     return [pair for pair in sent if any(f"FROM {name}" in pair[0] for name in OF_LIBRARIES)]
 
 
-def test_a_bite_goes_to_its_rows_by_index(database: Databases) -> None:
+def test_a_bite_goes_to_its_rows_by_index(
+    database: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trash, "BITE_SECONDS", 60)
     for slug in ("films", "photos", "sounds"):
         add_many_files(database.control, slug, 20_000, deleted_at=1)
     with database.control.write() as conn:
@@ -287,17 +290,26 @@ def waits(database: Databases, is_over: threading.Event, *, writes: bool) -> lis
 
 
 def test_others_read_and_write_between_the_bites_of_a_purge(control: ControlPlane) -> None:
-    add_many_files(control.database.control, "photos", 60_000, deleted_at=1)
+    add_many_files(control.database.control, "photos", 20_000, deleted_at=1)
     is_over = threading.Event()
     with ThreadPoolExecutor(2) as pool:
         reads = pool.submit(waits, control.database, is_over, writes=False)
         writes = pool.submit(waits, control.database, is_over, writes=True)
-        bites, began = [], time.monotonic()
-        for _rows in control.client.purge_library("photos"):
-            bites.append(time.monotonic() - began)
-            began = time.monotonic()
+        began = time.monotonic()
+        bites = list(control.client.purge_library("photos"))
+        seconds = time.monotonic() - began
         is_over.set()
-    assert len(bites) == 13
-    # Whoever had to wait for the whole purge would have waited for all of them.
-    assert max(reads.result()) < 3 * max(bites)
-    assert max(writes.result()) < 3 * max(bites)
+    assert sum(bites) == 20_001
+    assert max(bites) <= trash.PURGED_ROWS
+    assert max(reads.result()) < seconds / 4
+    assert max(writes.result()) < seconds / 4
+
+
+def test_a_bite_that_takes_long_ends_early(
+    database: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_many_files(database.control, "photos", 6000, deleted_at=1)
+    monkeypatch.setattr(trash, "BITE_SECONDS", 0)
+    assert 0 < bite(database.control, "photos").removed_rows < trash.PURGED_ROWS
+    monkeypatch.setattr(trash, "BITE_SECONDS", 60)
+    assert bite(database.control, "photos").removed_rows == trash.PURGED_ROWS
