@@ -184,6 +184,7 @@ class Decoder:
             return self._crashed("did not answer as a decoder does")
         child.items += 1
         if isinstance(reply, Failed):
+            _refuse_full_disk(descriptors[1:])
             return Failed(reply.code, _printable(reply.message))
         return reply
 
@@ -263,6 +264,12 @@ def _check_sizes(reply: Done | Failed, output_fds: Sequence[int]) -> None:
     sizes = [made.bytes_size for made in reply.made] if isinstance(reply, Done) else []
     if any(size != os.fstat(fd).st_size for size, fd in zip(sizes, output_fds, strict=False)):
         raise Malformed("A file is not as large as the decoder says.")
+
+
+def _refuse_full_disk(output_fds: Sequence[int]) -> None:
+    """Put the order off when that is why nothing came of it: libraries say so in many words."""
+    if any(os.fstatvfs(output_fd).f_bavail == 0 for output_fd in output_fds):
+        raise Retry("disk_full", "The disk of the scratch folder is full; make room there.")
 
 
 def _resident_bytes(child: Child) -> int:

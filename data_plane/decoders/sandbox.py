@@ -41,13 +41,14 @@ def confine(memory_bytes: int) -> str:
 
     Nothing here fails for want of a feature of the kernel: the level says what is there.
     """
+    _limit_resources(memory_bytes)
+    # Short of memory, the kernel is to end a decoder before a database.
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+        score.write("1000")
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     _prctl(_PR_SET_DUMPABLE, 0)
     # A parent that died before this has closed its end of the line, which ends us as well.
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    _limit_resources(memory_bytes)
-    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
-        score.write("1000")  # short of memory, the kernel is to end a decoder before a database
     # Both bind the calling thread and those that it starts; a library that has started one
     # before would keep a way out.
     if len(os.listdir("/proc/self/task")) > 1:

@@ -15,8 +15,19 @@ from data_plane.executor import Control
 from mediaplane.protocol.values import MediaType
 
 MISBEHAVING = "tests.data_plane.decoders.misbehaving"
+MUTATIONS = 2000
 # Enough for any order of the tests: what takes longer has hung.
 PATIENCE_SECONDS = 60.0
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--mutations", type=int, default=MUTATIONS, help="damaged files to decode")
+
+
+@pytest.fixture
+def mutations(pytestconfig: pytest.Config) -> int:
+    """How many damaged files to decode."""
+    return int(pytestconfig.getoption("--mutations", MUTATIONS))
 
 
 @dataclass
@@ -55,10 +66,10 @@ def bench_of(tmp_path: Path) -> Iterator[BenchOf]:
         memory_bytes: int = 256 << 20,
         recycle_items: int = 1000,
         recycle_bytes: int = 512 << 20,
+        module: str = MISBEHAVING,
     ) -> Bench:
-        pool = Pool(
-            decoders, DecoderSettings(memory_bytes, recycle_items, recycle_bytes, MISBEHAVING)
-        )
+        settings = DecoderSettings(memory_bytes, recycle_items, recycle_bytes, module)
+        pool = Pool(decoders, settings)
         pools.append(pool)
         source = tmp_path / "source"
         source.write_bytes(b"content")

@@ -181,6 +181,11 @@ def do_write_forever(_source_fd: int, output_fds: Sequence[int]) -> None:
     os.write(output_fds[0], b"x")
 
 
+def do_fill(_source_fd: int, output_fds: Sequence[int]) -> None:
+    while True:
+        os.write(output_fds[0], bytes(1 << 16))
+
+
 def do_report_environment(_source_fd: int, output_fds: Sequence[int]) -> None:
     os.write(output_fds[0], "\n".join(os.environ).encode())
 

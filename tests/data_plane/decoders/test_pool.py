@@ -12,9 +12,10 @@ import pytest
 
 from data_plane.decoders.decoder import Kill
 from data_plane.decoders.messages import Done, Failed, Failure
-from data_plane.executor import Cancelled, Interrupted, LeaseLost
+from data_plane.executor import Cancelled, Interrupted, LeaseLost, Retry
 from tests.data_plane.decoders.conftest import Bench, BenchOf
 from tests.data_plane.decoders.misbehaving import PID_FILE_BYTES
+from tests.faults.mounts import small_disk
 from tests.support.waiting import eventually
 
 
@@ -202,6 +203,24 @@ def test_an_order_that_waits_for_a_decoder_can_be_cancelled(bench: Bench) -> Non
             waiting.result()
         assert not busy.done()
         bench.control.cancelled.set()
+
+
+def test_an_order_is_put_off_while_no_process_can_be_started(
+    bench_of: BenchOf, capfd: pytest.CaptureFixture[str]
+) -> None:
+    bench = bench_of(module="tests.data_plane.decoders.nowhere")
+    with pytest.raises(Retry, match="could be started"):
+        bench.decode("copy")
+    assert bench.pool.tally().kills[Kill.NOT_STARTED] == bench.pool.tally().spawned == 3
+    assert "No module named" in capfd.readouterr().err
+
+
+def test_an_order_is_put_off_when_the_disk_is_full(bench: Bench, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 1 << 20):
+        full = Bench(bench.pool, tmp_path, bench.source, tmp_path / "disk" / "made")
+        with pytest.raises(Retry, match="full"):
+            full.decode("fill")
+    assert_next_is_done(bench)
 
 
 def test_a_process_is_replaced_after_so_many_orders(bench_of: BenchOf) -> None:

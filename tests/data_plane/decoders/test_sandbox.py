@@ -11,6 +11,7 @@ import pytest
 
 from data_plane.decoders.messages import Done, Failed
 from tests.data_plane.decoders.conftest import MISBEHAVING, Bench
+from tests.support.privileges import NOBODY
 from tests.support.waiting import eventually
 
 WORKER = f"""
@@ -26,6 +27,8 @@ source_fd = os.open(os.devnull, os.O_RDONLY)
 output_fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
 pool.decode(order, source_fd, [output_fd], 600.0, lambda: None)
 """
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def has_landlock() -> bool:
@@ -62,6 +65,26 @@ def test_a_process_can_reach_neither_files_nor_the_network_nor_others(
     assert not Path("/tmp/made-by-a-decoder").exists()
 
 
+def test_a_process_without_privileges_is_confined_as_well() -> None:
+    assert confined_by(f"import os; os.getuid() or os.setuid({NOBODY})") == "landlock+seccomp"
+
+
+def test_a_process_that_has_threads_already_does_not_claim_to_be_confined() -> None:
+    thread = "import threading; threading.Thread(target=threading.Event().wait, daemon=True)"
+    assert confined_by(f"{thread}.start()") == "rlimits"
+
+
+def confined_by(preparation: str) -> str:
+    """The level that a process reaches after this code."""
+    script = (
+        f"from data_plane.decoders.sandbox import confine; {preparation}; print(confine(1 << 30))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script], env=ENVIRONMENT, capture_output=True, check=True, text=True
+    )
+    return ran.stdout.strip()
+
+
 def test_a_process_cannot_fill_the_disk(bench: Bench) -> None:
     reply = bench.decode("write_forever")
     assert isinstance(reply, Failed)
@@ -80,8 +103,7 @@ def test_a_process_knows_no_secret_of_its_worker(
 
 def test_a_process_dies_with_its_worker(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    with subprocess.Popen([sys.executable, "-c", WORKER, str(pid_file)], env=environment) as worker:
+    with subprocess.Popen([sys.executable, "-c", WORKER, str(pid_file)], env=ENVIRONMENT) as worker:
         try:
             pid = int.from_bytes(
                 eventually(lambda: pid_file.read_bytes() if pid_file.exists() else b""), "big"
