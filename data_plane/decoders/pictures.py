@@ -16,10 +16,11 @@ from mediaplane.protocol.values import HashAlgorithm
 _READ_BYTES = 1 << 20
 _MAX_REASON_CHARACTERS = 200
 
-# Who tries to load a picture, one after the other, and whether a part of it is enough for that.
-_BY_PILLOW = ((pillow_loader.load, False), (pillow_loader.load, True))
-_BY_BOTH = ((vips_loader.load, False), (vips_loader.load, True), *_BY_PILLOW)
+# Who tries to load a picture, one after the other, and whether a part of it is enough for that:
+# the whole of it by anybody is better than a part.
 _BY_VIPS = ((vips_loader.load, False),)
+_BY_PILLOW = ((pillow_loader.load, False), (pillow_loader.load, True))
+_BY_BOTH = (*_BY_VIPS, (pillow_loader.load, False), (vips_loader.load, True), _BY_PILLOW[1])
 # libvips fills the missing rows of a PNG with whatever its memory held, another picture maybe.
 _BY_VIPS_IF_WHOLE = (*_BY_VIPS, *_BY_PILLOW)
 _BY_ALL = ((raw_loader.load, False), *_BY_BOTH)

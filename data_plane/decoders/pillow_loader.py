@@ -6,7 +6,7 @@ from io import BytesIO
 
 import pillow_heif
 import pyvips
-from PIL import Image, ImageFile, ImageOps
+from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 from pillow_jxl import JpegXLImagePlugin
 
 from data_plane.decoders.encoding import scale_down
@@ -70,6 +70,8 @@ def load(
             f"It has far more than {limits.max_pixels} pixels, which is the limit: "
             "raise that limit, or scale the picture down.",
         ) from None
+    except UnidentifiedImageError:
+        raise Undecodable("its header cannot be read") from None
     except pyvips.Error as error:
         raise Undecodable(str(error)) from None
     except _BROKEN as error:
