@@ -88,8 +88,8 @@ def _size() -> Size:
     is_quick = os.environ.get("QUICK", "") not in ("", "0")
     rounds = int(os.environ.get("ROUNDS") or (1 if is_quick else 5))
     if is_quick:
-        return Size(50_000, rounds, 1_024, 100_000)
-    return Size(1_000_000, rounds, 1_024, 1_000_000)
+        return Size(50_000, rounds, 12, 100_000)
+    return Size(1_000_000, rounds, 12, 1_000_000)
 
 
 def _measure_memory(place: Path, files: int, verdicts: Verdicts) -> None:

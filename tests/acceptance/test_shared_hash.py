@@ -10,40 +10,40 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.engine import RowMapping
 
+from control_plane.policy.hashing import SHARD_FILES
 from mediaplane.client import Client
+from mediaplane.locations import Locations
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.tables import job_items, library_files
 from mediaplane.protocol.values import Plane
 from tests.acceptance.test_worker_process import DEADLINE_SECONDS, data_plane, states, wait_for
 from tests.support.commands import Commands
-from tests.support.databases import Copies
 from tests.support.waiting import eventually
 
-# A shard ends after 1 GiB, so each of these files is one; they are holes and take no room.
-FILES = 8
-FILE_BYTES = 1 << 30
+SHARDS = 6
+FILE_BYTES = 64
 SLOTS = 1
 SETTINGS = {
     "MEDIAPLANE_SLOTS": str(SLOTS),
     "MEDIAPLANE_PRIORITY_SLOTS": "0",
     "MEDIAPLANE_LEASE_SECONDS": "5",
     # Slow enough for a kill in the middle: at most two shards a second, by both together.
-    "MEDIAPLANE_HASH_BYTES_PER_SECOND": str(2 * FILE_BYTES),
+    "MEDIAPLANE_HASH_BYTES_PER_SECOND": str(2 * SHARD_FILES * FILE_BYTES),
 }
 
 
 @pytest.fixture
-def commands(
-    postgres_template: Copies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Commands]:
+def client(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     monkeypatch.setenv("MEDIAPLANE_RECOVERY_SECONDS", "0.2")
-    with postgres_template() as url:
-        yield Commands(tmp_path / "state", url)
+    monkeypatch.setenv("MEDIAPLANE_RETRY_BASE_SECONDS", "0.2")
+    with commands.client() as client:
+        yield client
 
 
 @pytest.fixture
 def database(commands: Commands) -> Iterator[Database]:
-    database = Database(commands.environment["MEDIAPLANE_DATABASE_URL"], Plane.CONTROL)
+    locations = Locations.from_environment(commands.environment)
+    database = Database(locations.database_url, Plane.CONTROL)
     yield database
     database.close()
 
@@ -52,9 +52,8 @@ def database(commands: Commands) -> Iterator[Database]:
 def root(tmp_path: Path) -> Path:
     root = tmp_path / "library"
     root.mkdir()
-    for number in range(FILES):
-        with (root / f"{number}.mp4").open("wb") as file:
-            file.truncate(FILE_BYTES + number)
+    for number in range(SHARDS * SHARD_FILES):
+        (root / f"{number}.jpg").write_text(f"{number:0{FILE_BYTES}}")
     return root
 
 
@@ -100,16 +99,18 @@ def two_data_planes(commands: Commands) -> Iterator[dict[str, subprocess.Popen[b
         }
 
 
+@pytest.mark.parametrize("holds_job", [False, True], ids=["helper", "holder"])
 def test_of_a_killed_data_plane_only_the_shards_in_flight_are_hashed_again(
-    commands: Commands, database: Database, root: Path
+    commands: Commands, client: Client, database: Database, root: Path, *, holds_job: bool
 ) -> None:
-    with commands.client() as client, two_data_planes(commands) as processes:
+    with two_data_planes(commands) as processes:
         eventually(lambda: len(states(client)) == 2, DEADLINE_SECONDS)
         add_scanned_library(client, root)
         job = client.hash("library")
-        # Of the two, the one that also holds the job itself goes on.
-        survivor = eventually(lambda: client.job(job.name).worker).split("-")[0]
-        (victim,) = processes.keys() - {survivor}
+        # One of the two holds the job itself and does shards of it, the other one helps.
+        holder = eventually(lambda: client.job(job.name).worker).split("-")[0]
+        (helper,) = processes.keys() - {holder}
+        victim, survivor = (holder, helper) if holds_job else (helper, holder)
         eventually(
             lambda: (
                 shards_of(database, victim, "completed")
@@ -124,13 +125,14 @@ def test_of_a_killed_data_plane_only_the_shards_in_flight_are_hashed_again(
         in_flight = shards_of(database, victim, "running")
         assert 1 <= len(in_flight) <= SLOTS
         assert any(row["status"] == "pending" for row in at_kill.values()), "not in the middle"
-        wait_for(client, job, "completed")
+        ended = wait_for(client, job, "completed")
+    assert ended.attempts == int(holds_job)
     after = shards(database)
-    assert len(after) == FILES
+    assert len(after) == SHARDS
     assert {row["status"] for row in after.values()} == {"completed"}
     again = {number for number, row in after.items() if row["lease_epoch"] > 1}
     assert again == set(in_flight)
     assert all(after[number]["worker_id"].startswith(survivor) for number in again)
     done = [row for row in at_kill.values() if row["status"] == "completed"]
     assert [after[row["id"]] for row in done] == done
-    assert hashed_files(database) == FILES
+    assert hashed_files(database) == SHARDS * SHARD_FILES
