@@ -1,6 +1,6 @@
-"""Names for the states of a file: what is made of one state is never shown for another."""
+"""The mark of one state of a file, by which both planes tell what was made of which."""
 
 
-def file_version(size_bytes: int, mtime_ns: int) -> str:
-    """Return the name of a state; it fits into file names and ETags."""
+def version_of(size_bytes: int, mtime_ns: int) -> str:
+    """Return the mark of a file of this size, last modified at this time."""
     return f"{size_bytes:x}-{mtime_ns:x}"
