@@ -63,10 +63,11 @@ class JobService(JobServiceServicer):
         with self._database.read() as conn:
             rows = jobs.page(conn, limit=limit + 1, before=before, statuses=statuses, kinds=kinds)
         page, tail = paging.split(rows, limit)
-        return pb.ListJobsResponse(
-            jobs=[wire.job_fields(row) for row in page],
-            next_page_token=_jobs_token(tail, statuses, kinds) if tail else "",
-        )
+        token = _jobs_token(tail, statuses, kinds) if tail else ""
+        answer = pb.ListJobsResponse(next_page_token=token)
+        for row in page:
+            wire.fill_job(answer.jobs.add(), row)
+        return answer
 
     def CancelJob(self, request: pb.CancelJobRequest, context: grpc.ServicerContext) -> pb.Job:
         with self._database.write() as conn:

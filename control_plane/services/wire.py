@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 from google.protobuf.struct_pb2 import Struct
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from control_plane.services.names import group_key
 from mediaplane.errors import InvalidArgument
@@ -14,7 +15,6 @@ from mediaplane.protocol.driver import Row
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.values import JobKind, JobStatus
 from mediaplane.v1 import asset_service_pb2 as asset_pb
-from mediaplane.v1 import duplicate_service_pb2 as duplicate_pb
 from mediaplane.v1 import job_service_pb2 as job_pb
 from mediaplane.v1 import library_service_pb2 as library_pb
 from mediaplane.v1 import worker_service_pb2 as worker_pb
@@ -84,44 +84,45 @@ _JOB_COLUMNS = (
 
 def job(row: Row) -> job_pb.Job:
     """Return a job."""
-    return job_pb.Job(**job_fields(row))
+    message = job_pb.Job()
+    fill_job(message, row)
+    return message
 
 
-def job_fields(row: Row) -> dict[str, Any]:
-    """Return the fields of a job that have a value: to set the others too takes half the time."""
-    status = row["status"]
-    fields = {column: value for column in _JOB_COLUMNS if (value := row[column])}
-    fields["name"] = f"jobs/{row['id']}"
-    fields["kind"] = to_enum(job_pb.JobKind, row["kind"])
-    fields["state"] = to_enum(job_pb.Job.State, status)
-    fields["create_time"] = time(row["created_at"])
-    fields["start_time"] = time(row["started_at"])
-    fields["update_time"] = time(row["updated_at"])
+def fill_job(message: job_pb.Job, row: Row) -> None:
+    """Write a job into an empty message of a page: to make one of arguments takes twice as long."""
+    kind, status = row["kind"], row["status"]
+    message.name = f"jobs/{row['id']}"
+    message.kind = to_enum(job_pb.JobKind, kind)
+    message.state = to_enum(job_pb.Job.State, status)
+    for column in _JOB_COLUMNS:
+        if value := row[column]:
+            setattr(message, column, value)
+    _set_time(message.create_time, row["created_at"])
+    _set_time(message.start_time, row["started_at"])
+    _set_time(message.update_time, row["updated_at"])
     if row["library_id"]:
-        fields["library"] = f"libraries/{row['library_id']}"
+        message.library = f"libraries/{row['library_id']}"
     if row["worker_id"]:
-        fields["worker"] = row["worker_id"]
+        message.worker = row["worker_id"]
     if row["cancel_requested_at"] is not None:
-        fields["cancel_requested"] = True
+        message.cancel_requested = True
     if row["retry_of"]:
-        fields["retry_of"] = f"jobs/{row['retry_of']}"
+        message.retry_of = f"jobs/{row['retry_of']}"
     if status in _FINAL:
-        fields["end_time"] = time(row["finished_at"])
+        _set_time(message.end_time, row["finished_at"])
     if status == JobStatus.RETRYABLE:
-        fields["retry_time"] = time(row["retry_after"])
-    if row["kind"] == JobKind.PROBE:
-        fields["probe"] = _probe(row)
-    return fields
+        _set_time(message.retry_time, row["retry_after"])
+    if kind == JobKind.PROBE:
+        task = kinds.decode(JobKind.PROBE, _document(row["payload"]))
+        message.probe.items = row["total_items"] or 0
+        message.probe.scratch_bytes = task.scratch_bytes
+        message.probe.duration.FromNanoseconds(round(task.seconds * 1e9))
 
 
-def _probe(row: Row) -> dict[str, Any]:
-    task = kinds.decode(JobKind.PROBE, _document(row["payload"]))
-    seconds, nanos = divmod(round(task.seconds * 1e9), 1_000_000_000)
-    return {
-        "items": row["total_items"],
-        "scratch_bytes": task.scratch_bytes,
-        "duration": {"seconds": seconds, "nanos": nanos},
-    }
+def _set_time(field: Timestamp, milliseconds: int | None) -> None:
+    if milliseconds is not None:
+        field.seconds, field.nanos = milliseconds // 1000, milliseconds % 1000 * 1_000_000
 
 
 def job_item(row: Row) -> job_pb.JobItem:
@@ -242,19 +243,19 @@ def asset(row: Row) -> asset_pb.Asset:
     )
 
 
-def duplicate_group(row: Row) -> duplicate_pb.DuplicateGroup:
-    """Return a duplicate group."""
+def duplicate_group(row: Row) -> dict[str, Any]:
+    """Return the fields of a duplicate group: as a message it would be copied into its page."""
     key = group_key(row["hash_algorithm"], row["content_hash"])
-    return duplicate_pb.DuplicateGroup(
-        name=f"duplicateGroups/{key}",
-        group_key=key,
-        hash_algorithm=to_enum(library_pb.HashAlgorithm, row["hash_algorithm"]),
-        content_hash=row["content_hash"],
-        file_count=row["file_count"],
-        total_size_bytes=row["total_size_bytes"],
-        size_bytes=row["size_bytes"],
-        reclaimable_bytes=row["reclaimable_bytes"],
-    )
+    return {
+        "name": f"duplicateGroups/{key}",
+        "group_key": key,
+        "hash_algorithm": to_enum(library_pb.HashAlgorithm, row["hash_algorithm"]),
+        "content_hash": row["content_hash"],
+        "file_count": row["file_count"],
+        "total_size_bytes": row["total_size_bytes"],
+        "size_bytes": row["size_bytes"],
+        "reclaimable_bytes": row["reclaimable_bytes"],
+    }
 
 
 def worker(row: Row) -> worker_pb.Worker:

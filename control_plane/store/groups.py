@@ -5,7 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from control_plane.store.sql import prepared
-from mediaplane.protocol.driver import Row
+from mediaplane.protocol.driver import Row, query_directly
 from mediaplane.protocol.duplicates import COUNTED, GROUPABLE
 
 # With a filter a call looks at this many groups with each query, and at so many in all.
@@ -75,10 +75,9 @@ def _look(
     behind = f"WHERE ({columns}) {'<' if order.is_descending else '>'} ({marks})" if after else ""
     direction = "DESC" if order.is_descending else "ASC"
     sequence = ", ".join(f"{column} {direction}" for column in order.columns)
-    query = prepared(
-        conn,
+    query = (
         f"SELECT g.*, {_is_wanted(wanted)} AS is_wanted FROM duplicate_groups g {behind}"
-        f" ORDER BY {sequence} LIMIT :limit",
+        f" ORDER BY {sequence} LIMIT :limit"
     )
     bound: dict[str, object] = {
         **wanted._asdict(),
@@ -86,7 +85,7 @@ def _look(
         "folder_bytes": len(wanted.folder),
         "limit": limit,
     }
-    return list(conn.execute(query, bound).mappings())
+    return query_directly(conn, query, bound)
 
 
 def _is_wanted(wanted: Filter) -> str:
