@@ -1,0 +1,98 @@
+"""Lets a demuxer seek in a file of which no block is fetched twice, and hashes it on the way."""
+
+import hashlib
+import os
+from typing import Any
+
+from blake3 import blake3
+
+from mediaplane.protocol.values import HashAlgorithm
+
+# A file that is hashed is fetched as a whole, so in large blocks; of any other only what is needed.
+_WHOLE_BLOCK_BYTES = 4 << 20
+_PART_BLOCK_BYTES = 256 << 10
+# Demuxers read an index at the end of a file first, and then on from its beginning; only then do
+# they come to that end again. So what lies behind is forgotten, and what lies ahead is kept.
+_KEPT_BYTES = 96 << 20
+_HASHERS: dict[HashAlgorithm, Any] = {
+    HashAlgorithm.BLAKE3: blake3,
+    HashAlgorithm.SHA256: hashlib.sha256,
+}
+
+
+class Source:
+    """A file to be demuxed; `bytes_read` counts what was fetched of it."""
+
+    def __init__(self, fd: int, algorithm: HashAlgorithm | None) -> None:
+        self.bytes_read = 0
+        self.bytes_size = os.fstat(fd).st_size
+        self._fd = fd
+        self._position = 0
+        self._hasher = _HASHERS[algorithm]() if algorithm else None
+        self._block_bytes = _WHOLE_BLOCK_BYTES if algorithm else _PART_BLOCK_BYTES
+        self._blocks: dict[int, bytes] = {}
+        self._hashed_blocks = 0
+
+    def read(self, length: int) -> bytes:
+        """Return the next bytes, up to the end of a block at most; none at the end of the file."""
+        index, offset = divmod(self._position, self._block_bytes)
+        if self._position >= self.bytes_size:
+            return b""
+        content = self._block(index)[offset : offset + length]
+        self._position += len(content)
+        return content
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to where the next bytes are read from."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self.bytes_size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def tell(self) -> int:
+        """Return where the next bytes are read from."""
+        return self._position
+
+    def finish(self) -> bytes | None:
+        """Return the hash of all of the file, for which its rest is fetched."""
+        if self._hasher is None:
+            return None
+        self._hash_before(-(-self.bytes_size // self._block_bytes))
+        return bytes(self._hasher.digest())
+
+    def _block(self, index: int) -> bytes:
+        if index in self._blocks:
+            return self._blocks[index]
+        if len(self._blocks) * self._block_bytes >= _KEPT_BYTES:
+            self._forget(min(self._blocks))
+        block = self._fetch(index)
+        self._blocks[index] = block
+        if index == self._hashed_blocks:
+            self._hash(block)
+        return block
+
+    def _forget(self, index: int) -> None:
+        self._hash_before(index + 1)
+        del self._blocks[index]
+
+    def _hash_before(self, end: int) -> None:
+        """Hash all blocks before one, in the order of the file."""
+        while self._hasher is not None and self._hashed_blocks < end:
+            index = self._hashed_blocks
+            self._hash(self._blocks[index] if index in self._blocks else self._fetch(index))
+
+    def _hash(self, block: bytes) -> None:
+        if self._hasher is not None:
+            self._hasher.update(block)
+            self._hashed_blocks += 1
+
+    def _fetch(self, index: int) -> bytes:
+        start = index * self._block_bytes
+        parts = []
+        # A network file system may return less than asked for.
+        while part := os.pread(self._fd, self._block_bytes - sum(map(len, parts)), start):
+            parts.append(part)
+            start += len(part)
+            self.bytes_read += len(part)
+            if start >= self.bytes_size or start % self._block_bytes == 0:
+                break
+        return b"".join(parts)

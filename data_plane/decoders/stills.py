@@ -1,0 +1,62 @@
+"""Makes a picture of a frame as it is shown: upright, with square pixels, in sRGB."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pyvips
+from av import VideoFrame
+from av.video.reformatter import Colorspace
+
+from data_plane.decoders.hdr import is_hdr, map_tones
+from data_plane.decoders.messages import Frame
+from data_plane.decoders.windows import MINIATURE_PX, Miniature
+
+# Of a frame that does not say how its colours are coded, players guess it by its height.
+_MAX_SD_HEIGHT_PX = 576
+_UNSPECIFIED, _RESERVED = 2, 3
+
+
+# Pictures and arrays do not compare to true or false.
+@dataclass(frozen=True, eq=False)
+class Still:
+    """A frame as a picture, which may be smaller than the frame is shown."""
+
+    frame: Frame
+    width: int
+    height: int
+    image: pyvips.Image
+    miniature: Miniature
+
+
+def draw(frame: VideoFrame, described: Frame, pixel_aspect: Fraction, size_px: int) -> Still:
+    """Return a picture of a frame, with a longer side of so many pixels at most."""
+    width, height = max(1, round(frame.width * pixel_aspect)), frame.height
+    scale = min(1.0, size_px / max(width, height))
+    small = frame.reformat(
+        max(1, round(width * scale)),
+        max(1, round(height * scale)),
+        "rgb48le" if is_hdr(frame) else "rgb24",
+        src_colorspace=_guess_colorspace(frame),
+        interpolation="BICUBIC",
+    )
+    image = pyvips.Image.new_from_array(np.ascontiguousarray(small.to_ndarray()))
+    image = map_tones(image, frame) if is_hdr(frame) else image.copy(interpretation="srgb")
+    quarter_turns = round(-frame.rotation / 90) % 4
+    if quarter_turns % 2:
+        width, height = height, width
+    turned = (image, image.rot90(), image.rot180(), image.rot270())[quarter_turns]
+    return Still(described, width, height, turned.copy_memory(), shrink(frame))
+
+
+def shrink(frame: VideoFrame) -> Miniature:
+    """Return a frame in 32 x 32 pixels."""
+    small = frame.reformat(MINIATURE_PX, MINIATURE_PX, "rgb24", interpolation="AREA")
+    return np.asarray(small.to_ndarray(), dtype=np.uint8)
+
+
+def _guess_colorspace(frame: VideoFrame) -> int | None:
+    if frame.colorspace not in (_UNSPECIFIED, _RESERVED):
+        return None
+    is_sd = frame.height <= _MAX_SD_HEIGHT_PX
+    return Colorspace.ITU601 if is_sd else Colorspace.ITU709
