@@ -4,6 +4,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from blake3 import blake3
@@ -19,6 +20,10 @@ TAIL_BYTES = 4 << 10
 _BLOCK_BYTES = 128 << 10
 _HASHERS: dict[str, Any] = {HashAlgorithm.BLAKE3: blake3, HashAlgorithm.SHA256: hashlib.sha256}
 CHANGED = ("changed", "It has changed since the scan; scan the library again.")
+
+# Who writes to a file can put its mtime back, but not its ctime. The inode tells of a file that
+# took the place of the one that was found before it was opened.
+_version = attrgetter("st_ino", "st_dev", "st_size", "st_mtime_ns", "st_ctime_ns")
 
 # The digest of a file, or the code and the message of why it has none.
 Answer = bytes | tuple[str, str]
@@ -75,24 +80,18 @@ def _hash_as_scanned(
 
 
 def hash_small(
-    opened: tuple[int, os.stat_result], size_bytes: int, mtime_ns: int, algorithm: str
+    descriptor: int, found: os.stat_result, size_bytes: int, mtime_ns: int, algorithm: str
 ) -> Answer:
-    """Hash a small file that was opened with its state, in one go, and close it."""
-    descriptor, before = opened
+    """Hash a small file in one go, and close it; `found` is what its name led to before."""
     try:
-        if state_of(before) != (size_bytes, mtime_ns):
+        if state_of(found) != (size_bytes, mtime_ns):
             return CHANGED
         content = _read_at(descriptor, 0, size_bytes)
-        if _version(os.fstat(descriptor)) != _version(before):
+        if _version(os.fstat(descriptor)) != _version(found):
             return CHANGED
     finally:
         os.close(descriptor)
     return bytes(_HASHERS[algorithm](content).digest())
-
-
-def _version(info: os.stat_result) -> tuple[int, int, int]:
-    # Who writes to a file can put its mtime back, but not its ctime.
-    return info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
 
 def _digest(file: ToHash, descriptor: int, read: Callable[[int], None]) -> bytes:

@@ -5,7 +5,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from itertools import islice
 from multiprocessing.connection import Connection
 
 from data_plane.digests import Answer
@@ -13,6 +15,8 @@ from data_plane.executor import Hashed, ToHash, Unhashed
 from data_plane.jail import Jail
 
 _CHECK_SECONDS = 0.2
+# With the next batch there already, a process need not wait until the last answer was read.
+_SENT_BATCHES = 2
 
 _mine = threading.local()
 
@@ -38,10 +42,8 @@ class Hasher:
         self._line = ours
         self._messages: Connection = Connection(os.dup(ours.fileno()))
 
-    def hash(
-        self, jail: Jail, files: Sequence[ToHash], check: Callable[[], None]
-    ) -> list[Hashed | Unhashed]:
-        """Hash files below a root that is open here; `check` raises what ends the wait early."""
+    def send(self, jail: Jail, files: Sequence[ToHash]) -> None:
+        """Have files below a root hashed that is open here."""
         try:
             socket.send_fds(self._line, [b"."], [jail.fileno()])
             self._messages.send(
@@ -50,15 +52,18 @@ class Hasher:
                     for file in files
                 ]
             )
+        except OSError:
+            raise HasherLost from None
+
+    def receive(self, check: Callable[[], None]) -> list[Answer]:
+        """Return the answers to what was sent first; `check` raises what ends the wait early."""
+        try:
             while not self._messages.poll(_CHECK_SECONDS):
                 check()
             answers: list[Answer] = self._messages.recv()
         except (OSError, EOFError):
             raise HasherLost from None
-        return [
-            Hashed(file, answer) if isinstance(answer, bytes) else Unhashed(file, *answer)
-            for file, answer in zip(files, answers, strict=True)
-        ]
+        return answers
 
     def close(self) -> None:
         """End the process, whatever it does."""
@@ -69,17 +74,30 @@ class Hasher:
 
 
 def hash_elsewhere(
-    jail: Jail, files: Sequence[ToHash], check: Callable[[], None]
-) -> list[Hashed | Unhashed]:
-    """Hash files in the process that works for this thread, a new one if need be."""
-    hasher: Hasher | None = getattr(_mine, "hasher", None)
+    batches: Iterable[tuple[Jail, Sequence[ToHash]]], check: Callable[[], None]
+) -> Generator[list[Hashed | Unhashed], None, None]:
+    """Hash batches in the process that works for this thread, a new one if need be.
+
+    A process that is lost ends this with HasherLost, after the batches that it has answered.
+    """
+    # Nobody else may have it before everything is answered: they would get the answers to this.
+    hasher: Hasher = vars(_mine).pop("hasher", None) or Hasher()
+    remaining = iter(batches)
+    sent: deque[Sequence[ToHash]] = deque()
     try:
-        if hasher is None:
-            hasher = _mine.hasher = Hasher()
-        return hasher.hash(jail, files, check)
+        while True:
+            for jail, files in islice(remaining, _SENT_BATCHES - len(sent)):
+                check()
+                hasher.send(jail, files)
+                sent.append(files)
+            if not sent:
+                break
+            answers = hasher.receive(check)
+            yield [
+                Hashed(file, answer) if isinstance(answer, bytes) else Unhashed(file, *answer)
+                for file, answer in zip(sent.popleft(), answers, strict=True)
+            ]
     except BaseException:
-        # It is lost, or would answer what nobody asks any more.
-        if hasher is not None:
-            del _mine.hasher
-            hasher.close()
+        hasher.close()
         raise
+    _mine.hasher = hasher

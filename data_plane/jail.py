@@ -28,6 +28,7 @@ _PATH = os.O_PATH | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY
 # Not to wait for a FIFO that takes the file's place after it was looked at.
 _READ_NAME = _READ | os.O_NOFOLLOW | os.O_NONBLOCK
+_NO_NAMES = (b"", b".", b"..")
 _SCAN = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
 
 _WHY = {
@@ -116,23 +117,23 @@ class Jail:
             raise
 
     def open_file_in(self, folder_fd: int, rel: bytes) -> tuple[int, os.stat_result]:
-        """Open a regular file of a folder that `open_dir` has opened; return its state as well.
+        """Open a regular file of a folder that `open_dir` has opened; return what was found there.
 
-        For many small files: of the system calls that `open_file` makes, half are left.
+        For many small files: of the system calls that `open_file` makes, a third is left. What was
+        opened is what was found if it still has that inode; the caller looks when it has read.
         """
         name = rel.rpartition(b"/")[2]
-        if name in (b"", b".", b"..") or b"\0" in name:
+        if name in _NO_NAMES or b"\0" in name:
             _check(rel)
         try:
             found = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
             _check_regular(found, rel)
-            fd = self._quietly(_open_at, folder_fd, name, _READ_NAME, found.st_uid)
+            return self._quietly(_open_at, folder_fd, name, _READ_NAME, found.st_uid), found
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise JailRefused("symlink", rel) from None
             error.filename = rel
             raise
-        return fd, _check_same(fd, found, rel)
 
     def _open_regular(self, path_fd: int, rel: bytes) -> int:
         try:
@@ -207,13 +208,12 @@ def _check_regular(found: os.stat_result, rel: bytes) -> None:
         raise JailRefused("symlink" if stat.S_ISLNK(found.st_mode) else "not_regular", rel)
 
 
-def _check_same(fd: int, found: os.stat_result, rel: bytes) -> os.stat_result:
-    """Return the state of an opened file; close it when it is another than was looked at."""
+def _check_same(fd: int, found: os.stat_result, rel: bytes) -> None:
+    """Close an opened file that is another than was looked at."""
     opened = os.fstat(fd)
     if opened.st_ino != found.st_ino or opened.st_dev != found.st_dev:
         os.close(fd)
         raise JailRefused("changed", rel)
-    return opened
 
 
 # One per set of flags, shared by all threads and never freed: the kernel only reads it.

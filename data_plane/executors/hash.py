@@ -1,8 +1,11 @@
 """Hashes the files of a shard; a file that changes meanwhile never gets a hash."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from itertools import groupby, islice
+from operator import attrgetter
 
 from data_plane.digests import HEAD_BYTES, TAIL_BYTES, hash_file, hash_prefix
 from data_plane.executor import (
@@ -60,37 +63,63 @@ def _hash_prefixes(files: Sequence[ToHash], ctx: Context) -> HashResult:
 def hash_files(files: Sequence[ToHash], ctx: Context) -> HashResult:
     """Hash every file that still is as it was scanned."""
     result = HashResult()
-    has_many = sum(file.size_bytes <= SMALL_BYTES for file in files) >= MANY_FILES
     with ExitStack() as stack:
         jails = _Jails(ctx, stack)
-        for batch in _batches(files, BATCH_FILES if has_many else 1):
-            ctx.control.check()
-            jail = jails.of(batch[0].root)
-            if jail is None:
-                result.left += len(batch)
-                continue
-            for outcome in _hash_batch(batch, jail, ctx):
-                if isinstance(outcome, Hashed):
-                    result.hashed.append(outcome)
-                else:
-                    result.unhashed.append(outcome)
+        for outcome in _hash(files, jails, ctx):
+            if isinstance(outcome, Hashed):
+                result.hashed.append(outcome)
+            else:
+                result.unhashed.append(outcome)
+    result.left = len(files) - len(result.hashed) - len(result.unhashed)
     return result
 
 
-def _batches(files: Sequence[ToHash], limit: int) -> Iterator[list[ToHash]]:
-    """Yield runs of small files below one root, and every other file by itself."""
-    batch: list[ToHash] = []
+def _hash(files: Sequence[ToHash], jails: "_Jails", ctx: Context) -> Iterator[Hashed | Unhashed]:
+    small = [file for file in files if file.size_bytes <= SMALL_BYTES]
+    if len(small) < MANY_FILES:
+        yield from _hash_here(files, jails, ctx)
+        return
+    yield from _hash_small(small, jails, ctx)
+    large = [file for file in files if file.size_bytes > SMALL_BYTES]
+    yield from _hash_here(large, jails, ctx)
+
+
+def _hash_small(
+    files: Sequence[ToHash], jails: "_Jails", ctx: Context
+) -> Iterator[Hashed | Unhashed]:
+    batches = deque(_batches(files, jails))
+    while batches:
+        try:
+            with closing(hash_elsewhere(tuple(batches), ctx.control.check)) as answered:
+                for outcomes in answered:
+                    _jail, batch = batches.popleft()
+                    size_bytes = sum(file.size_bytes for file in batch)
+                    ctx.control.items += len(batch)
+                    ctx.control.bytes += size_bytes
+                    ctx.spend(size_bytes)
+                    yield from outcomes
+        except HasherLost:
+            log.warning("A process that hashes small files was lost; they are hashed without it")
+            yield from _hash_here(batches.popleft()[1], jails, ctx)
+
+
+def _hash_here(
+    files: Sequence[ToHash], jails: "_Jails", ctx: Context
+) -> Iterator[Hashed | Unhashed]:
     for file in files:
-        is_small = file.size_bytes <= SMALL_BYTES
-        if batch and (len(batch) >= limit or not is_small or file.root != batch[0].root):
-            yield batch
-            batch = []
-        batch.append(file)
-        if not is_small:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+        ctx.control.check()
+        if jail := jails.of(file.root):
+            done = ctx.control.bytes
+            yield hash_file(file, jail.open_file, _telling(ctx))
+            ctx.control.items += 1
+            ctx.control.bytes = done + file.size_bytes
+
+
+def _batches(files: Iterable[ToHash], jails: "_Jails") -> Iterator[tuple[Jail, list[ToHash]]]:
+    for root, there in groupby(files, key=attrgetter("root")):
+        if jail := jails.of(root):
+            while batch := list(islice(there, BATCH_FILES)):
+                yield jail, batch
 
 
 class _Jails:
@@ -109,27 +138,6 @@ class _Jails:
             except OSError:
                 self._open[root] = None
         return self._open[root]
-
-
-def _hash_batch(batch: Sequence[ToHash], jail: Jail, ctx: Context) -> Iterator[Hashed | Unhashed]:
-    if len(batch) > 1:
-        try:
-            outcomes = hash_elsewhere(jail, batch, ctx.control.check)
-        except HasherLost:
-            log.warning("A process that hashes small files was lost; they are hashed without it")
-        else:
-            size_bytes = sum(file.size_bytes for file in batch)
-            ctx.control.items += len(batch)
-            ctx.control.bytes += size_bytes
-            ctx.spend(size_bytes)
-            yield from outcomes
-            return
-    for file in batch:
-        ctx.control.check()
-        done = ctx.control.bytes
-        yield hash_file(file, jail.open_file, _telling(ctx))
-        ctx.control.items += 1
-        ctx.control.bytes = done + file.size_bytes
 
 
 def _telling(ctx: Context) -> Callable[[int], None]:

@@ -1,6 +1,7 @@
 """Small files are hashed in batches by processes of their own, with the same results."""
 
 import os
+import resource
 import signal
 import threading
 from collections.abc import Iterator
@@ -10,9 +11,11 @@ import pytest
 from blake3 import blake3
 
 from data_plane import hashers
+from data_plane.digests import CHANGED, hash_small
 from data_plane.executor import Cancelled, Control, Hashed, HashResult, ToHash
 from data_plane.executors.hash import BATCH_FILES, MANY_FILES, hash_files
-from data_plane.hashers import Hasher
+from data_plane.hasher import answer_files
+from data_plane.hashers import Hasher, hash_elsewhere
 from data_plane.jail import Jail
 from mediaplane.protocol.kinds import SMALL_BYTES
 from mediaplane.protocol.values import HashAlgorithm
@@ -124,11 +127,48 @@ def test_work_that_is_cancelled_does_not_wait_for_the_other_process(files: list[
     assert len(hashed(files).hashed) == FILES
 
 
+def test_answers_that_nobody_waits_for_are_not_taken_for_others(
+    files: list[ToHash], tmp_path: Path
+) -> None:
+    with Jail(bytes(tmp_path)) as jail:
+        batches = [(jail, files[start : start + 3]) for start in range(0, 9, 3)]
+        left = hash_elsewhere(batches, lambda: None)
+        assert len(next(left)) == 3  # the answers to the second batch are on their way
+        (others,) = hash_elsewhere([(jail, files[20:23])], lambda: None)
+        left.close()
+    expected = digests(files[20:23])
+    assert others == [Hashed(file, expected[file.file_id]) for file in files[20:23]]
+
+
+def test_a_file_that_took_the_place_of_the_one_found_gets_no_hash(tmp_path: Path) -> None:
+    for name in ("found", "opened"):
+        (tmp_path / name).write_bytes(name[:5].encode())
+        os.utime(tmp_path / name, ns=(1, 1))
+    found = os.stat(tmp_path / "found")
+    opened = [os.open(tmp_path / name, os.O_RDONLY) for name in ("found", "opened")]
+    answers = [hash_small(descriptor, found, 5, 1, "blake3") for descriptor in opened]
+    assert answers == [blake3(b"found").digest(), CHANGED]
+
+
+def test_files_that_are_not_in_memory_are_hashed_all_the_same(files: list[ToHash]) -> None:
+    os.sync()  # only what is on the disk can be dropped from memory
+    for file in files:
+        with Path(os.fsdecode(file.root), os.fsdecode(file.rel_path)).open("rb") as dropped:
+            os.posix_fadvise(dropped.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    root = os.open(files[0].root, os.O_PATH)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_inblock
+    answers = answer_files(root, [(file.rel_path, *file[3:]) for file in files])
+    os.close(root)
+    if resource.getrusage(resource.RUSAGE_SELF).ru_inblock == before:
+        pytest.skip("the file system of the tests is never without a file in memory")
+    assert answers == list(digests(files).values())
+
+
 def test_a_process_ends_with_whoever_started_it(files: list[ToHash], tmp_path: Path) -> None:
     hasher = Hasher()
     with Jail(bytes(tmp_path)) as jail:
-        (one,) = hasher.hash(jail, files[:1], lambda: None)
-    assert isinstance(one, Hashed)
+        hasher.send(jail, files[:1])
+        assert hasher.receive(lambda: None) == [digests(files)[0]]
     hasher._messages.close()
     hasher._line.close()
     assert eventually(lambda: hasher.process.poll() is not None)
@@ -145,7 +185,8 @@ def test_the_root_is_the_one_that_was_opened_wherever_it_has_gone(
             tmp_path.rename(moved)
             tmp_path.mkdir()
             (tmp_path / "0000").write_bytes(b"in its place")
-            (one,) = hasher.hash(jail, files[:1], lambda: None)
+            hasher.send(jail, files[:1])
+            (digest,) = hasher.receive(lambda: None)
     finally:
         hasher.close()
-    assert one == Hashed(files[0], blake3((moved / "0000").read_bytes()).digest())
+    assert digest == blake3((moved / "0000").read_bytes()).digest()
