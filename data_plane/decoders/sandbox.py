@@ -8,6 +8,7 @@ import ctypes
 import os
 import resource
 import signal
+import sysconfig
 from contextlib import suppress
 
 from data_plane.decoders.syscalls import refuse_syscalls
@@ -16,8 +17,9 @@ _MAX_FILE_BYTES = 4 << 30
 _MAX_DESCRIPTORS = 128
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
-_LANDLOCK_CREATE_RULESET, _LANDLOCK_RESTRICT_SELF = 444, 446
-_LANDLOCK_CREATE_RULESET_VERSION = 1
+_LANDLOCK_CREATE_RULESET, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT_SELF = 444, 445, 446
+_LANDLOCK_CREATE_RULESET_VERSION, _LANDLOCK_RULE_PATH_BENEATH = 1, 1
+_READ_FILE, _READ_DIR = 1 << 2, 1 << 3
 # By the version of the kernel's interface: how many kinds of access to files it can deny.
 _FILE_ACCESSES = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _TCP_SINCE, _SCOPES_SINCE = 4, 6
@@ -27,13 +29,20 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _Ruleset(ctypes.Structure):
-    """Everything that is denied, as no rule allows any of it."""
+    """What is denied, unless a rule allows it."""
 
     _fields_ = (
         ("files", ctypes.c_uint64),
         ("network", ctypes.c_uint64),
         ("scopes", ctypes.c_uint64),
     )
+
+
+class _Rule(ctypes.Structure):
+    """What is allowed beneath a folder."""
+
+    _pack_ = 1
+    _fields_ = (("files", ctypes.c_uint64), ("folder_fd", ctypes.c_int32))
 
 
 def confine(memory_bytes: int) -> str:
@@ -77,7 +86,7 @@ def _limit_resources(memory_bytes: int) -> None:
 
 
 def _deny_files() -> bool:
-    """Deny the opening of any file, and TCP where the kernel can; False where it cannot at all."""
+    """Deny every file but Python's own, and TCP where the kernel can; False if it can neither."""
     version = _libc.syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_CREATE_RULESET_VERSION)
     if version < 1:
         return False
@@ -94,9 +103,26 @@ def _deny_files() -> bool:
     if ruleset_fd < 0:
         return False
     try:
+        _allow_imports(ruleset_fd)
         return bool(_libc.syscall(_LANDLOCK_RESTRICT_SELF, ruleset_fd, 0) == 0)
     finally:
         os.close(ruleset_fd)
+
+
+def _allow_imports(ruleset_fd: int) -> None:
+    """Let libraries load parts of themselves late, as many do for the rarer kinds of files."""
+    for name in ("stdlib", "platstdlib", "purelib", "platlib"):
+        try:
+            folder_fd = os.open(sysconfig.get_path(name), os.O_PATH)
+        except OSError:
+            continue  # not there, or not to be read anyway
+        try:
+            rule = _Rule(_READ_FILE | _READ_DIR, folder_fd)
+            _libc.syscall(
+                _LANDLOCK_ADD_RULE, ruleset_fd, _LANDLOCK_RULE_PATH_BENEATH, ctypes.byref(rule), 0
+            )
+        finally:
+            os.close(folder_fd)
 
 
 def _prctl(option: int, value: int) -> None:

@@ -1,6 +1,7 @@
 """A decoder process that does to an order what the order's extension says."""
 
 import ctypes
+import importlib
 import mmap
 import os
 import signal
@@ -139,6 +140,11 @@ def do_raise(*_: object) -> None:
 
 def do_raise_a_path(*_: object) -> None:
     raise ValueError("no /usr/lib/secret here")
+
+
+def do_import_late(*_: object) -> None:
+    assert "colorsys" not in sys.modules
+    importlib.import_module("colorsys")
 
 
 def do_open_file(*_: object) -> None:

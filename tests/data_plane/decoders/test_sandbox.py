@@ -65,6 +65,11 @@ def test_a_process_can_reach_neither_files_nor_the_network_nor_others(
     assert not Path("/tmp/made-by-a-decoder").exists()
 
 
+def test_a_library_can_still_load_its_parts(bench: Bench) -> None:
+    assert isinstance(bench.decode("import_late"), Done)
+    assert bench.pool.levels() == {"landlock+seccomp"}
+
+
 def test_a_process_without_privileges_is_confined_as_well() -> None:
     assert confined_by(f"import os; os.getuid() or os.setuid({NOBODY})") == "landlock+seccomp"
 
