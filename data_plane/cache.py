@@ -26,12 +26,13 @@ class Owner(StrEnum):
 
 
 class AssetFile(StrEnum):
-    """What is made of an asset, by the name of its file."""
+    """What is made of an asset, by the first part of its file's name."""
 
     THUMBNAIL = "thumbnail"
     PROXY = "proxy"
     FRAMES = "frames"
     SPRITE = "sprite"
+    SPRITE_INDEX = "sprite_index"
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,22 @@ class SweepTask:
     known: Callable[[Owner, Collection[int]], set[int]]
 
 
-def asset_path(asset_id: int, file: AssetFile) -> str:
-    """Return where a derivative of an asset lies in the state directory."""
-    return f"{FOLDER}/{Owner.ASSETS}/{shard(asset_id)}/{asset_id}/{file}"
+def asset_folder(asset_id: int) -> str:
+    """Return where all that is made of an asset lies in the state directory."""
+    return f"{FOLDER}/{Owner.ASSETS}/{shard(asset_id)}/{asset_id}"
+
+
+def asset_path(asset_id: int, file: AssetFile, version: str) -> str:
+    """Return where a derivative of an asset lies in the state directory.
+
+    With the version of the source in its name, a late worker cannot replace the new by the old.
+    """
+    return f"{asset_folder(asset_id)}/{file}.{version}"
+
+
+def is_asset_file(name: str) -> bool:
+    """Tell whether a name in the folder of an asset is one of ours."""
+    return name.partition(".")[0] in set(AssetFile)
 
 
 def thumbnail_path(thumbnail_id: int, file_format: ThumbnailFormat) -> str:

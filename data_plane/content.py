@@ -1,15 +1,17 @@
-"""ContentService: bytes of files, through the jail."""
+"""ContentService: bytes of files and of what was made of them, through the jail."""
 
 import os
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import grpc
 from sqlalchemy import text
 from sqlalchemy.engine import Row
 
 from data_plane.executor import explain, state_of
+from data_plane.renditions import Renditions
 from data_plane.roots import OutsideRoots, Roots
 from mediaplane.errors import (
     Aborted,
@@ -20,6 +22,7 @@ from mediaplane.errors import (
     Overloaded,
 )
 from mediaplane.protocol.database import Database
+from mediaplane.protocol.versions import version_of
 from mediaplane.v1 import content_service_pb2 as pb
 from mediaplane.v1.content_service_pb2_grpc import ContentServiceServicer
 
@@ -35,7 +38,8 @@ _FILE = text(
 class ContentService(ContentServiceServicer):
     """Streams what the libraries hold."""
 
-    def __init__(self, database: Database, roots: Roots, max_streams: int) -> None:
+    def __init__(self, database: Database, roots: Roots, state: bytes, max_streams: int) -> None:
+        self._renditions = Renditions(database, state)
         self._database = database
         self._roots = roots
         self._streams = threading.BoundedSemaphore(max_streams)
@@ -50,14 +54,40 @@ class ContentService(ContentServiceServicer):
             raise OutOfRange(
                 f"The file has {file.size_bytes} bytes; {request.offset} is beyond its end."
             )
-        if not self._streams.acquire(blocking=False):
-            raise Overloaded("Too many files are being read; try again in a while.")
-        try:
+        with self._stream_slot():
             descriptor = self._open(file)
             try:
                 yield from _stream(descriptor, file, request, context)
             finally:
                 os.close(descriptor)
+
+    def ReadThumbnail(
+        self, request: pb.ReadThumbnailRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.ContentChunk]:
+        found = self._renditions.thumbnail(request.name)
+        with self._stream_slot():
+            yield from self._renditions.stream(found, context.is_active)
+
+    def ReadRendition(
+        self, request: pb.ReadRenditionRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.ContentChunk]:
+        found = self._renditions.of_asset(request.name, request.rendition)
+        with self._stream_slot():
+            yield from self._renditions.stream(found, context.is_active)
+
+    def ReadFrame(
+        self, request: pb.ReadFrameRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.ContentChunk]:
+        found = self._renditions.frame(request.name)
+        with self._stream_slot():
+            yield from self._renditions.stream(found, context.is_active)
+
+    @contextmanager
+    def _stream_slot(self) -> Iterator[None]:
+        if not self._streams.acquire(blocking=False):
+            raise Overloaded("Too many files are being read; try again in a while.")
+        try:
+            yield
         finally:
             self._streams.release()
 
@@ -98,7 +128,7 @@ def _stream(
     if request.length:
         end = min(end, request.offset + request.length)
     position = request.offset
-    version = f"{file.size_bytes:x}-{file.mtime_ns:x}"
+    version = version_of(file.size_bytes, file.mtime_ns)
     message = pb.ReadOriginalResponse(size_bytes=file.size_bytes, version_id=version)
     if position >= end:
         yield message

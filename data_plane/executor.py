@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
+from data_plane.decoders.messages import Done, Failed, Failure, Limits, Order
 from data_plane.jail import Jail
 from mediaplane.protocol.values import HashAlgorithm
 
@@ -86,6 +87,10 @@ class Control:
         self.check()
 
 
+def _refuse(_order: Order, _source: int, _outputs: Sequence[int]) -> Done | Failed:
+    return Failed(Failure.UNSUPPORTED, "This worker decodes nothing.")
+
+
 @dataclass(slots=True)
 class Context:
     """What an executor may use: files beneath roots, and the control of its work."""
@@ -98,8 +103,11 @@ class Context:
     scratch_file: Callable[[], AbstractContextManager[BinaryIO]] = tempfile.TemporaryFile
     # The state directory, which holds the cache.
     state: bytes = b""
-    # Told of bytes that were read to hash them; waits as long as the budget demands.
+    # Told of bytes that are read; waits as long as the budget demands.
     spend: Callable[[int], None] = lambda _length: None
+    # Has a decoder process do an order, given the descriptors of source and outputs.
+    decode: Callable[[Order, int, Sequence[int]], Done | Failed] = _refuse
+    limits: Limits = field(default_factory=Limits)
 
 
 class Seen(NamedTuple):

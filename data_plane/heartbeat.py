@@ -10,7 +10,8 @@ from typing import Any
 
 from sqlalchemy import text
 
-from data_plane.leases import Held, Leases
+from data_plane.leases import Claimed, Held, HeldMedia, Leases
+from data_plane.media import paused_libraries
 from data_plane.settings import DataSettings
 from mediaplane import __version__
 from mediaplane.protocol import gate
@@ -19,7 +20,7 @@ from mediaplane.protocol.bell import Bell
 from mediaplane.protocol.database import Database, Topic
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.lifecycle import Machine
-from mediaplane.protocol.machines import JOB_ITEMS, JOBS
+from mediaplane.protocol.machines import JOB_ITEMS
 from mediaplane.protocol.statements import among, id_list
 from mediaplane.protocol.values import JobStatus, WorkerCommand, WorkerState
 
@@ -117,15 +118,21 @@ class Heartbeat:
         if time.monotonic() - self._present_at >= _PRESENCE_SECONDS:
             self.announce()
 
-    def _hear(self, held: Sequence[Held]) -> None:
+    def _hear(self, held: Sequence[Claimed]) -> None:
         """Pass on what was decided about the jobs behind the held rows, and about this worker."""
-        ids = id_list({one.job_id for one in held}, self._database.dialect)
+        media = [one for one in held if isinstance(one, HeldMedia)]
+        work = [one for one in held if isinstance(one, Held)]
+        ids = id_list({one.job_id for one in work}, self._database.dialect)
         with self._database.read() as conn:
             jobs = (
-                {row.id: row for row in conn.execute(self._jobs_of, {"ids": ids})} if held else {}
+                {row.id: row for row in conn.execute(self._jobs_of, {"ids": ids})} if work else {}
             )
+            paused = paused_libraries(conn) if media else set()
             told = conn.execute(_COMMAND, {"worker": self._leases.worker_id}).first()
-        for one in held:
+        for picture in media:
+            if picture.library in paused:
+                picture.control.cancelled.set()
+        for one in work:
             job = jobs.get(one.job_id)
             if job is None:
                 one.control.lost.set()
@@ -135,10 +142,10 @@ class Heartbeat:
             self._obeyed_at = told.commanded_at
             self._obey(WorkerCommand(told.command))
 
-    def _report(self, held: Sequence[Held]) -> None:
+    def _report(self, held: Sequence[Claimed]) -> None:
         """Extend the leases when it is time, and write the progress made since the last time."""
         is_due = time.monotonic() - self._renewed_at >= self._settings.lease_seconds / 3
-        for machine in (JOBS, JOB_ITEMS):
+        for machine in {one.machine.name: one.machine for one in held}.values():
             mine = {one.lessee.row_id: one for one in held if one.machine is machine}
             news = {}
             for row_id, one in mine.items():
@@ -152,7 +159,7 @@ class Heartbeat:
             self._renewed_at = time.monotonic()
 
     def _beat_all(
-        self, machine: Machine, held: dict[int, Held], news: dict[int, tuple[int, int]]
+        self, machine: Machine, held: dict[int, Claimed], news: dict[int, tuple[int, int]]
     ) -> None:
         leases = {row_id: one.lessee.epoch for row_id, one in held.items()}
         figures = {row_id: _figures(held[row_id], *done) for row_id, done in news.items()}
@@ -168,7 +175,9 @@ class Heartbeat:
                 log.warning("Lost the lease on %s", one)
                 one.control.lost.set()
 
-    def _done(self, one: Held) -> tuple[int, int]:
+    def _done(self, one: Claimed) -> tuple[int, int]:
+        if not isinstance(one, Held):
+            return one.told  # of a picture there is nothing to tell before it is made
         if not one.is_cut:
             return one.control.items, one.control.bytes
         with self._database.read() as conn:
@@ -176,7 +185,7 @@ class Heartbeat:
         return int(items), int(size)
 
 
-def _figures(one: Held, items: int, size: int) -> dict[str, Any]:
+def _figures(one: Claimed, items: int, size: int) -> dict[str, Any]:
     if one.machine is JOB_ITEMS:
         return {"processed_items": items, "processed_bytes": size}
     done, total = (size, "total_bytes") if one.row["total_bytes"] else (items, "total_items")

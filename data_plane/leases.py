@@ -15,11 +15,10 @@ from mediaplane.protocol.values import JobKind
 
 
 @dataclass(eq=False, slots=True)
-class Held:
+class Claimed:
     """A row this worker owns while it works on it."""
 
     machine: Machine
-    kind: JobKind
     row: Row
     lessee: Lessee
     control: Control
@@ -28,6 +27,16 @@ class Held:
     # Its outcome is being written, so that no heartbeat is missed.
     is_ended: bool = False
     started_at: float = field(default_factory=time)
+
+    def __str__(self) -> str:
+        return f"{self.machine.name} {self.lessee.row_id} (claim {self.lessee.epoch})"
+
+
+@dataclass(eq=False, slots=True)
+class Held(Claimed):
+    """A job, or an item of one."""
+
+    kind: JobKind = field(kw_only=True)
 
     @property
     def job_id(self) -> int:
@@ -40,8 +49,13 @@ class Held:
         """Whether the row is a job that is cut into items."""
         return self.machine is JOBS and self.row["total_items"] is not None
 
-    def __str__(self) -> str:
-        return f"{self.machine.name} {self.lessee.row_id} (claim {self.lessee.epoch})"
+
+@dataclass(eq=False, slots=True)
+class HeldMedia(Claimed):
+    """A picture or a video to decode, or thumbnails to clean up."""
+
+    # Whose media it is, once that is known.
+    library: str | None = None
 
 
 class Leases:
@@ -53,7 +67,7 @@ class Leases:
         self.stopping = threading.Event()  # no more work is taken
         self.interrupted = threading.Event()  # what is not done by now is put back
         self._lock = threading.Lock()
-        self._held: set[Held] = set()
+        self._held: set[Claimed] = set()
 
     @contextmanager
     def hold(
@@ -61,28 +75,37 @@ class Leases:
     ) -> Iterator[list[Held]]:
         """Keep claimed rows alive for as long as they are worked on; items need their kind said."""
         held = [
-            Held(
-                machine,
-                kind or JobKind(row["kind"]),
-                row,
-                Lessee(row["id"], self.worker_id, row["lease_epoch"]),
-                Control(interrupted=self.interrupted),
-            )
-            for row in rows
+            Held(machine, row, *self._owned(row), kind=kind or JobKind(row["kind"])) for row in rows
         ]
+        with self._keep(held):
+            yield held
+
+    @contextmanager
+    def hold_media(self, machine: Machine, row: Row) -> Iterator[HeldMedia]:
+        """Keep a claimed row of media work alive for as long as it is worked on."""
+        held = HeldMedia(machine, row, *self._owned(row))
+        with self._keep([held]):
+            yield held
+
+    @contextmanager
+    def _keep(self, held: Sequence[Claimed]) -> Iterator[None]:
         with self._lock:
             self._held.update(held)
         try:
-            yield held
+            yield
         finally:
             self.forget(held)
 
-    def forget(self, held: Iterable[Held]) -> None:
+    def _owned(self, row: Row) -> tuple[Lessee, Control]:
+        lessee = Lessee(row["id"], self.worker_id, row["lease_epoch"])
+        return lessee, Control(interrupted=self.interrupted)
+
+    def forget(self, held: Iterable[Claimed]) -> None:
         """Keep these rows alive no longer."""
         with self._lock:
             self._held.difference_update(held)
 
-    def all(self) -> list[Held]:
+    def all(self) -> list[Claimed]:
         """Return every held row."""
         with self._lock:
             return list(self._held)

@@ -1,7 +1,9 @@
 """Puts the data plane together and runs it until it is told to stop."""
 
 import logging
+import os
 import threading
+from pathlib import Path
 
 from data_plane import registry
 from data_plane.content import ContentService
@@ -31,7 +33,7 @@ def run(locations: Locations, settings: DataSettings, stop: threading.Event) -> 
     with recording(worker.flight_log):
         server, states = serving.build_server(
             locations.data_address,
-            services(database, worker.leases, worker.roots, settings),
+            services(database, worker.leases, worker.roots, locations.state, settings),
             calls=settings.data_calls,
             streams=settings.data_streams,
         )
@@ -47,10 +49,10 @@ def run(locations: Locations, settings: DataSettings, stop: threading.Event) -> 
 
 
 def services(
-    database: Database, leases: Leases, roots: Roots, settings: DataSettings
+    database: Database, leases: Leases, roots: Roots, state: Path, settings: DataSettings
 ) -> list[serving.Service]:
     """Return every service of this plane."""
-    content = ContentService(database, roots, settings.data_streams)
+    content = ContentService(database, roots, os.fsencode(state), settings.data_streams)
     status = DataPlaneService(leases, roots)
     return [
         (

@@ -31,6 +31,31 @@ class DataSettings:
         "Bytes that all workers together may read a second to hash them; 0: no limit.",
         minimum=0,
     )
+    image_slots: int = setting(
+        max(1, os.cpu_count() or 1), "Images decoded at the same time; 0: none.", minimum=0
+    )
+    video_slots: int = setting(1, "Videos decoded at the same time; 0: none.", minimum=0)
+    image_deadline_seconds: float = setting(
+        60.0, "Seconds after which the decoder of an image is killed.", minimum=1
+    )
+    video_deadline_seconds: float = setting(
+        1800.0, "Seconds after which the decoder of a video is killed.", minimum=1
+    )
+    decoder_memory_bytes: int = setting(
+        2 << 30, "Bytes of memory that one decoder may take.", minimum=256 << 20
+    )
+    max_pixels: int = setting(
+        1 << 28, "Pixels beyond which a picture or a video is not decoded.", minimum=1
+    )
+    max_video_seconds: float = setting(
+        24 * 3600.0, "Seconds beyond which a video is not decoded.", minimum=1
+    )
+    allow_svg: bool = setting(False, "Draw SVG files, which are programs of a sort.")
+    thumbnail_bytes_per_second: float = setting(
+        0.0,
+        "Bytes that all workers together may read a second to decode them; 0: no limit.",
+        minimum=0,
+    )
     worker_name: str = setting("", "Name of this worker; the host's name when empty.")
     roots: str = setting(
         "", "Folders, separated by ':', that libraries must lie in; any folder when empty."

@@ -10,7 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from data_plane.executor import signed64
 from data_plane.jail import Jail
-from data_plane.leases import Leases
+from data_plane.leases import Claimed, Held, Leases
 from data_plane.roots import Roots
 from mediaplane import __version__
 from mediaplane.errors import InvalidArgument
@@ -42,17 +42,7 @@ class DataPlaneService(DataPlaneServiceServicer):
             state=Worker.STATE_PROCESSING if held else Worker.STATE_IDLE,
             version=__version__,
             start_time=_time(self._started_at),
-            running=[
-                pb.RunningTask(
-                    job=f"jobs/{one.job_id}",
-                    item=f"jobs/{one.job_id}/items/{one.row['id']}"
-                    if one.machine is JOB_ITEMS
-                    else "",
-                    step=one.row["kind"] if one.machine is JOBS else "shard",
-                    start_time=_time(one.started_at),
-                )
-                for one in held
-            ],
+            running=[_task(one) for one in held],
             resolver=resolver,
         )
 
@@ -80,6 +70,19 @@ class DataPlaneService(DataPlaneServiceServicer):
             filesystem_type=filesystem_type(Path(os.fsdecode(root))),
             message="The folder is empty; is its disk mounted?" if is_empty else "",
         )
+
+
+def _task(held: Claimed) -> pb.RunningTask:
+    job = f"jobs/{held.job_id}" if isinstance(held, Held) else ""
+    step = held.machine.name
+    if isinstance(held, Held):
+        step = held.kind if held.machine is JOBS else "shard"
+    return pb.RunningTask(
+        job=job,
+        item=f"{job}/items/{held.row['id']}" if held.machine is JOB_ITEMS else "",
+        step=step,
+        start_time=_time(held.started_at),
+    )
 
 
 def _unusable(error: OSError) -> pb.ProbeRootResponse:

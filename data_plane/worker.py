@@ -6,15 +6,21 @@ import os
 import re
 import socket
 import threading
+import time
 import uuid
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from data_plane.decoders.decoder import DecoderSettings
+from data_plane.decoders.messages import Done, Failed, Limits, Order
+from data_plane.decoders.pool import Pool
 from data_plane.executor import Context, Control
 from data_plane.flight_log import FlightLog
 from data_plane.heartbeat import Heartbeat
 from data_plane.io_budget import HASHING, IoBudget
 from data_plane.leases import Leases
+from data_plane.pipeline import Pipeline
 from data_plane.roots import Roots
 from data_plane.runner import Runner
 from data_plane.scratch import Scratch, sweep
@@ -22,7 +28,7 @@ from data_plane.settings import DataSettings
 from mediaplane.locations import Locations
 from mediaplane.protocol.bell import Bell
 from mediaplane.protocol.database import Database, Topic
-from mediaplane.protocol.values import WorkerCommand
+from mediaplane.protocol.values import THUMBNAIL_IO_BUCKET, MediaType, WorkerCommand
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +56,21 @@ class Worker:
         self._budget = IoBudget(database, HASHING, settings.hash_bytes_per_second)
         self._bell = Bell(database, locations.runtime)
         database.bell = self._bell
+        self._media_budget = IoBudget(
+            database, THUMBNAIL_IO_BUCKET, settings.thumbnail_bytes_per_second
+        )
+        self._limits = Limits(
+            max_pixels=settings.max_pixels,
+            max_duration_seconds=settings.max_video_seconds,
+            allows_svg=settings.allow_svg,
+        )
+        self._decoders = Pool(
+            settings.image_slots + settings.video_slots,
+            DecoderSettings(memory_bytes=settings.decoder_memory_bytes),
+        )
+        self._pipeline = Pipeline(
+            database, self.leases, settings, self.roots, self._media_context, self._bell
+        )
         self._runner = Runner(
             database, self.leases, settings, self._context, self._bell, self.flight_log
         )
@@ -70,19 +91,41 @@ class Worker:
         self._bell.start()
         self._heartbeat.start()
         self._runner.start()
+        self._pipeline.start()
 
     def stop(self) -> None:
         """Finish what is nearly done and put back the rest, within the grace."""
         half = self._settings.stop_grace_seconds / 2
         self.leases.stopping.set()
         self._bell.ring(Topic.WORK)
-        if not self._runner.join(half):
+        if not self._join(half):
             self.leases.interrupted.set()
-            if not self._runner.join(half):
+            if not self._join(half):
                 log.warning("Some work did not end in time; its lease lapses and it is done again")
+        self._decoders.close()
         self._heartbeat.stop()
         self._bell.close()
         self._scratch.close()
+
+    def _join(self, seconds: float) -> bool:
+        ends_at = time.monotonic() + seconds
+        is_idle = self._runner.join(seconds)
+        return self._pipeline.join(max(0.0, ends_at - time.monotonic())) and is_idle
+
+    def _media_context(self, control: Control) -> Context:
+        ctx = self._context(control)
+        ctx.spend = partial(self._media_budget.spend, control)
+        ctx.limits = self._limits
+        ctx.decode = partial(self._decode, control)
+        return ctx
+
+    def _decode(
+        self, control: Control, order: Order, source: int, outputs: Sequence[int]
+    ) -> Done | Failed:
+        is_video = order.media_type is MediaType.VIDEO
+        settings = self._settings
+        deadline = settings.video_deadline_seconds if is_video else settings.image_deadline_seconds
+        return self._decoders.decode(order, source, outputs, deadline, control.check)
 
     def _context(self, control: Control) -> Context:
         return Context(
@@ -95,7 +138,10 @@ class Worker:
         )
 
     def _stats(self) -> dict[str, Any]:
-        return {"ended": dict(self._runner.ended)}
+        return {
+            "ended": {**self._runner.ended, **self._pipeline.ended},
+            "media_slots": self._settings.image_slots + self._settings.video_slots,
+        }
 
     def _obey(self, command: WorkerCommand) -> None:
         log.info("Told to: %s", command)

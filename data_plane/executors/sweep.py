@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 
-from data_plane.cache import FOLDER, AssetFile, Owner, SweepTask, row_of
+from data_plane.cache import FOLDER, Owner, SweepTask, is_asset_file, row_of
 from data_plane.executor import Context, Control, Fail
 from data_plane.jail import Jail, JailRefused
 
@@ -125,7 +125,7 @@ def _remove_folder(run: _Run, shard_fd: int, name: str) -> None:
         with os.scandir(folder_fd) as entries:
             are_files = {entry.name: entry.is_file(follow_symlinks=False) for entry in entries}
         for file, is_file in are_files.items():
-            if is_file and file in set(AssetFile):
+            if is_file and is_asset_file(file):
                 _remove_file(run, folder_fd, file)
             else:
                 run.unknown += 1

@@ -41,7 +41,7 @@ def test_emptying_the_trash_has_the_derivatives_of_a_library_swept(
         commands.run("up", library, "--once")
         owners = assets(commands)
         assert len(owners) == 2
-        proxies = [put(commands.state, asset_path(owner, AssetFile.PROXY)) for owner in owners]
+        proxies = [put(commands.state, asset_path(owner, AssetFile.PROXY, "1-2")) for owner in owners]
         swept = commands.json("cache", "sweep")["job"]
         assert (swept["state"], swept["processed_items"]) == ("completed", 0)
         assert all(proxy.exists() for proxy in proxies)
@@ -61,7 +61,7 @@ def test_a_sweep_says_how_much_it_removed(sqlite_commands: Commands) -> None:
 def test_a_sweep_that_is_not_waited_for_is_done_by_the_next_data_plane(
     sqlite_commands: Commands,
 ) -> None:
-    orphan = put(sqlite_commands.state, asset_path(7, AssetFile.SPRITE))
+    orphan = put(sqlite_commands.state, asset_path(7, AssetFile.SPRITE, "1-2"))
     admitted = json.loads(sqlite_commands.run("cache", "sweep", "--no-wait", "--json").stdout)
     assert admitted["job"]["state"] == "pending"
     assert orphan.exists()

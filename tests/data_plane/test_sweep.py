@@ -49,7 +49,7 @@ def put(state: Path, path: str, content: bytes = b"picture") -> Path:
 
 
 def put_orphans(state: Path) -> list[Path]:
-    files = [put(state, asset_path(GONE, file)) for file in AssetFile]
+    files = [put(state, asset_path(GONE, file, "1-2")) for file in AssetFile]
     return files + [put(state, thumbnail_path(GONE, form)) for form in ThumbnailFormat]
 
 
@@ -72,7 +72,7 @@ def test_what_has_a_row_stays_and_what_has_none_goes(database: Databases, state:
     with database.control.write() as conn:
         rows = Rows(conn)
         asset, thumbnail = rows.add("assets"), rows.add("thumbnails")
-    kept = [put(state, asset_path(asset, file)) for file in AssetFile]
+    kept = [put(state, asset_path(asset, file, "1-2")) for file in AssetFile]
     kept += [put(state, thumbnail_path(thumbnail, form)) for form in ThumbnailFormat]
     orphans = put_orphans(state)
     control = Control()
@@ -88,7 +88,7 @@ def test_an_asset_and_a_thumbnail_with_the_same_number_are_not_confused(
 ) -> None:
     with database.control.write() as conn:
         thumbnail = Rows(conn).add("thumbnails")
-    asset_file = put(state, asset_path(thumbnail, AssetFile.PROXY))
+    asset_file = put(state, asset_path(thumbnail, AssetFile.PROXY, "1-2"))
     picture = put(state, thumbnail_path(thumbnail, ThumbnailFormat.WEBP))
     sweep(sweep_task(database.data, None), context(state))
     assert picture.exists()
@@ -96,14 +96,14 @@ def test_an_asset_and_a_thumbnail_with_the_same_number_are_not_confused(
 
 
 def test_the_folder_of_a_gone_asset_goes_and_that_of_its_shard_stays(state: Path) -> None:
-    folder = put(state, asset_path(GONE, AssetFile.PROXY)).parent
+    folder = put(state, asset_path(GONE, AssetFile.PROXY, "1-2")).parent
     swept(state)
     assert not folder.exists()
     assert folder.parent.is_dir()
 
 
 def test_an_empty_folder_of_an_asset_that_is_known_stays(state: Path) -> None:
-    folder = state / asset_path(GONE, AssetFile.PROXY)
+    folder = state / asset_path(GONE, AssetFile.PROXY, "1-2")
     folder.parent.mkdir(parents=True)
     swept(state, known=lambda _owner, ids: set(ids))
     assert folder.parent.is_dir()
@@ -240,7 +240,7 @@ def test_a_folder_replaced_by_a_link_during_the_sweep_ends_it(
 def test_an_asset_folder_replaced_by_a_link_before_its_removal_is_passed_over(
     state: Path, media: Path
 ) -> None:
-    folder = put(state, asset_path(GONE, AssetFile.PROXY)).parent
+    folder = put(state, asset_path(GONE, AssetFile.PROXY, "1-2")).parent
     before = tree.snapshot(media)
     replaced: list[Path] = []
 
@@ -328,7 +328,7 @@ def test_a_sweep_leaves_no_folder_open(state: Path) -> None:
 
 @given(st.integers(1, 2**63 - 1))
 def test_the_row_of_a_path_is_the_row_it_was_made_for(row_id: int) -> None:
-    *_, shard, folder, _ = asset_path(row_id, AssetFile.SPRITE).split("/")
+    *_, shard, folder, _ = asset_path(row_id, AssetFile.SPRITE, "1-2").split("/")
     assert row_of(Owner.ASSETS, shard, folder) == row_id
     for form in ThumbnailFormat:
         *_, shard, name = thumbnail_path(row_id, form).split("/")
@@ -341,5 +341,5 @@ def test_a_name_has_a_row_only_when_it_is_the_path_of_that_row(
 ) -> None:
     row_id = row_of(owner, folder, name)
     paths = {thumbnail_path(row_id or 0, form) for form in ThumbnailFormat}
-    paths |= {asset_path(row_id or 0, file).rpartition("/")[0] for file in AssetFile}
+    paths |= {asset_path(row_id or 0, file, "1-2").rpartition("/")[0] for file in AssetFile}
     assert row_id is None or f"cache/{owner}/{folder}/{name}" in paths

@@ -78,7 +78,7 @@ def serving_data(database: Databases, directory: Path, **settings: Any) -> Itera
     address = f"unix:{directory / 'data.sock'}"
     server, _ = build_server(
         address,
-        services(database.data, leases, Roots(chosen.roots), chosen),
+        services(database.data, leases, Roots(chosen.roots), directory, chosen),
         calls=chosen.data_calls,
         streams=chosen.data_streams,
     )

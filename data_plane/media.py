@@ -1,0 +1,194 @@
+"""The SQL of media work: finds what waits, reads its task, and writes what came of it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from data_plane.decoders.messages import FrameMeasure, Made
+from data_plane.executor import Fail, Hashed, HashResult
+from data_plane.executors.cleanup import CleanupTask, Removed
+from data_plane.executors.extract import Extraction, ExtractTask, Original
+from data_plane.executors.thumbnail import ThumbnailTask
+from data_plane.hashing import record_hashes
+from mediaplane.protocol import gate
+from mediaplane.protocol.clock import NOW_SQL
+from mediaplane.protocol.database import Database
+from mediaplane.protocol.driver import Row
+from mediaplane.protocol.values import HashAlgorithm, MediaType, ThumbnailFormat
+from mediaplane.protocol.write_paths import DELETE_THUMBNAILS, RECORD_FRAMES
+
+_BATCH = 1000
+
+_WAITING_THUMBNAIL = text(
+    "SELECT 1 FROM thumbnails WHERE status = 'pending' AND media_type = :type LIMIT 1"
+)
+_WAITING_CLEANUP = (
+    "SELECT 1 FROM thumbnail_cleanup_jobs c WHERE c.status = 'pending' AND c.execute_after <= {now}"
+    " AND NOT EXISTS (SELECT 1 FROM thumbnails t WHERE t.group_key = c.group_key"
+    " AND t.status IN ('pending', 'running')) LIMIT 1"
+)
+# One look for each library, however many assets wait in it.
+_WAITING_ASSETS = text(
+    "SELECT l.slug, l.absolute_path FROM libraries l"
+    " WHERE l.is_active AND l.deleted_at IS NULL AND EXISTS (SELECT 1 FROM assets a"
+    "  WHERE a.status = 'pending' AND a.type = :type AND a.library_id = l.slug)"
+    " ORDER BY (SELECT min(a.id) FROM assets a"
+    "  WHERE a.status = 'pending' AND a.type = :type AND a.library_id = l.slug)"
+)
+
+_ORIGINAL = (
+    "SELECT f.id, f.library_id, l.absolute_path, f.rel_path, f.media_type, f.size_bytes,"
+    " f.mtime_ns, f.needs_hash, l.hash_algorithm, l.sampling_limit, l.sampling_policy, f.is_missing"
+    " FROM library_files f JOIN libraries l ON l.slug = f.library_id WHERE "
+)
+_OF_ASSET = text(_ORIGINAL + "f.library_id = :library AND f.rel_path = :path")
+_OF_THUMBNAIL = text(_ORIGINAL + "f.id = :file AND l.deleted_at IS NULL")
+_PROCESSED = text(
+    "SELECT id FROM assets WHERE library_id = :library AND rel_path = :path AND version = :version"
+)
+_NOW_THERE = text("SELECT size_bytes, mtime_ns FROM library_files WHERE id = :file")
+_OLD_FRAMES = text("DELETE FROM video_frames WHERE asset_id = :asset")
+_FINISHED = "SELECT id FROM thumbnails WHERE group_key = :group AND status IN ('ready', 'failed')"
+_FORGET = text(
+    f"DELETE FROM thumbnails WHERE id IN ({_FINISHED} LIMIT :limit) RETURNING id, format"
+)
+_PAUSED = text("SELECT slug FROM libraries WHERE NOT is_active OR deleted_at IS NOT NULL")
+
+
+def thumbnail_waits(database: Database, media_type: MediaType) -> bool:
+    """Tell whether somebody waits for a thumbnail."""
+    with database.read() as conn:
+        return conn.execute(_WAITING_THUMBNAIL, {"type": media_type}).first() is not None
+
+
+def cleanup_waits(database: Database) -> bool:
+    """Tell whether a clean-up can be done now."""
+    with database.read() as conn:
+        waiting = text(_WAITING_CLEANUP.format(now=NOW_SQL[database.dialect]))
+        return conn.execute(waiting).first() is not None
+
+
+def libraries_with_assets(database: Database, media_type: MediaType) -> list[tuple[str, bytes]]:
+    """Return slug and root of the libraries whose assets wait, those that wait longest first."""
+    with database.read() as conn:
+        found = conn.execute(_WAITING_ASSETS, {"type": media_type})
+        return [(slug, bytes(root)) for slug, root in found]
+
+
+def paused_libraries(conn: Connection) -> set[str]:
+    """Return the libraries of which nothing is to be read now."""
+    return set(conn.execute(_PAUSED).scalars())
+
+
+def extract_task(database: Database, asset: Row) -> ExtractTask:
+    """Read what is to be made of a claimed asset."""
+    bound = {"library": asset["library_id"], "path": asset["rel_path"]}
+    with database.read() as conn:
+        row = conn.execute(_OF_ASSET, bound).mappings().one()
+    if row["is_missing"]:
+        raise Fail("not_found", "It was not there at the last scan.")
+    policy = row["sampling_policy"] or {}
+    policy = json.loads(policy) if isinstance(policy, str) else policy
+    return ExtractTask(
+        asset["id"],
+        _original(row),
+        HashAlgorithm(row["hash_algorithm"]) if row["needs_hash"] else None,
+        row["sampling_limit"],
+        FrameMeasure(policy.get("measure", FrameMeasure.MSE)),
+    )
+
+
+def thumbnail_task(database: Database, thumbnail: Row) -> ThumbnailTask:
+    """Read what a claimed thumbnail is to show."""
+    with database.read() as conn:
+        row = conn.execute(_OF_THUMBNAIL, {"file": thumbnail["file_id"]}).mappings().first()
+        if row is None or row["is_missing"]:
+            raise Fail("not_found", "The file is not there any more.")
+        original = _original(row)
+        bound = {
+            "library": original.library,
+            "path": original.rel_path,
+            "version": original.version,
+        }
+        asset_id = conn.execute(_PROCESSED, bound).scalar()
+    return ThumbnailTask(
+        thumbnail["id"],
+        original,
+        thumbnail["file_version"],
+        thumbnail["size_px"],
+        ThumbnailFormat(thumbnail["format"]),
+        asset_id,
+    )
+
+
+def cleanup_task(database: Database, cleanup: Row) -> CleanupTask:
+    """Return the clean-up of a claimed row's group."""
+    bound = {"group": cleanup["group_key"], "limit": _BATCH}
+
+    def forget() -> Iterator[Removed]:
+        while True:
+            with database.write(DELETE_THUMBNAILS) as conn:
+                removed = conn.execute(_FORGET, bound).all()
+            if not removed:
+                return
+            yield [(row.id, ThumbnailFormat(row.format)) for row in removed]
+
+    return CleanupTask(forget)
+
+
+def is_outdated(conn: Connection, original: Original) -> bool:
+    """Tell whether a scan knows the file in another state by now."""
+    row = conn.execute(_NOW_THERE, {"file": original.file_id}).first()
+    return row is not None and tuple(row) != (original.size_bytes, original.mtime_ns)
+
+
+def extraction_columns(result: Extraction) -> dict[str, Any]:
+    """Return what an asset's row says of what was made."""
+    done = result.done
+    return {
+        "version": result.task.original.version,
+        "width": done.width,
+        "height": done.height,
+        "duration_ms": done.duration_ms,
+        "poster_ms": done.poster_ms,
+        "is_degraded": done.is_degraded,
+    }
+
+
+def record_extraction(conn: Connection, result: Extraction) -> None:
+    """Write the frames of a video, and the hash if it was found on the way."""
+    asset_id = result.task.asset_id
+    conn.execute(_OLD_FRAMES, {"asset": asset_id})
+    gate.add(
+        conn,
+        RECORD_FRAMES,
+        [
+            {
+                "asset_id": asset_id,
+                "timestamp_ms": frame.timestamp_ms,
+                "is_keyframe": frame.is_keyframe,
+            }
+            for frame in result.done.frames
+        ],
+    )
+    if result.hashed and result.done.digest:
+        record_hashes(conn, HashResult(hashed=[Hashed(result.hashed, result.done.digest)]))
+
+
+def thumbnail_columns(made: Made) -> dict[str, Any]:
+    """Return what a thumbnail's row says of the picture."""
+    return {"width": made.width, "height": made.height, "bytes_size": made.bytes_size}
+
+
+def _original(row: Any) -> Original:
+    return Original(
+        row["id"],
+        row["library_id"],
+        bytes(row["absolute_path"]),
+        bytes(row["rel_path"]),
+        MediaType(row["media_type"]),
+        row["size_bytes"],
+        row["mtime_ns"],
+    )

@@ -1,0 +1,147 @@
+"""Finds what was made of files in the cache, and streams it."""
+
+import os
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from sqlalchemy import text
+
+from data_plane.cache import AssetFile, asset_path, thumbnail_path
+from data_plane.jail import Jail
+from mediaplane.errors import FailedPrecondition, InvalidArgument, NotFound
+from mediaplane.protocol.database import Database
+from mediaplane.protocol.values import ThumbnailFormat, ThumbnailStatus
+from mediaplane.v1 import content_service_pb2 as pb
+
+_BLOCK_BYTES = 256 << 10
+_ID = "([1-9][0-9]{0,17})"
+_THUMBNAIL = re.compile(f"thumbnails/{_ID}")
+_ASSET = re.compile(f"libraries/([a-z0-9-]{{1,63}})/assets/{_ID}")
+_FRAME = re.compile(f"{_ASSET.pattern}/frames/(0|{_ID})")
+
+_THUMBNAIL_ROW = text(
+    "SELECT t.id, t.status, t.format, t.file_version, t.error_message FROM thumbnails t"
+    " JOIN library_files f ON f.id = t.file_id JOIN libraries l ON l.slug = f.library_id"
+    " WHERE t.id = :id AND l.deleted_at IS NULL"
+)
+_ASSET_ROW = text(
+    "SELECT a.id, a.type, a.status, a.version FROM assets a"
+    " JOIN libraries l ON l.slug = a.library_id"
+    " WHERE a.id = :id AND a.library_id = :library AND l.deleted_at IS NULL"
+)
+_FRAME_ROW = text("SELECT 1 FROM video_frames WHERE asset_id = :id AND timestamp_ms = :time")
+
+_Rendition = pb.ReadRenditionRequest.Rendition
+_FILES: dict[int, tuple[AssetFile, str]] = {
+    _Rendition.RENDITION_THUMBNAIL: (AssetFile.THUMBNAIL, "image/webp"),
+    _Rendition.RENDITION_PROXY: (AssetFile.PROXY, "image/jpeg"),
+    _Rendition.RENDITION_SPRITE: (AssetFile.SPRITE, "image/jpeg"),
+    _Rendition.RENDITION_SPRITE_INDEX: (AssetFile.SPRITE_INDEX, "text/vtt"),
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file of the cache, or an entry of an archive there."""
+
+    path: str
+    version: str
+    content_type: str
+    entry: str = ""
+
+
+class Renditions:
+    """What the cache of this worker holds."""
+
+    def __init__(self, database: Database, state: bytes) -> None:
+        self._database = database
+        self._state = state
+
+    def thumbnail(self, name: str) -> Found:
+        """Return a requested thumbnail that is ready."""
+        (row_id,) = _match(_THUMBNAIL, name, "thumbnails/123").groups()
+        row = self._row(_THUMBNAIL_ROW, id=int(row_id))
+        if row is None:
+            raise NotFound("There is no such thumbnail; it may have been cleaned up.")
+        if row.status != ThumbnailStatus.READY:
+            why = f": {row.error_message}" if row.error_message else "."
+            raise FailedPrecondition(f"The thumbnail is {row.status}, not ready{why}")
+        path = thumbnail_path(row.id, ThumbnailFormat(row.format))
+        return Found(path, row.file_version, f"image/{row.format}")
+
+    def of_asset(self, name: str, rendition: int) -> Found:
+        """Return a rendition of an asset that is processed."""
+        if rendition not in _FILES:
+            raise InvalidArgument("rendition must be one that this server knows.")
+        library, row_id = _match(_ASSET, name, "libraries/SLUG/assets/123").groups()
+        row = self._asset(library, int(row_id))
+        file, content_type = _FILES[rendition]
+        if row.type != "video" and file in (AssetFile.SPRITE, AssetFile.SPRITE_INDEX):
+            raise FailedPrecondition("Only videos have sprites; this is an image.")
+        return Found(asset_path(row.id, file, row.version), row.version, content_type)
+
+    def frame(self, name: str) -> Found:
+        """Return a frame of a video that is processed."""
+        example = "libraries/SLUG/assets/123/frames/4500"
+        library, row_id, time_ms, _ = _match(_FRAME, name, example).groups()
+        row = self._asset(library, int(row_id))
+        if self._row(_FRAME_ROW, id=row.id, time=int(time_ms)) is None:
+            raise NotFound("The video has no such frame; ListFrames lists those it has.")
+        path = asset_path(row.id, AssetFile.FRAMES, row.version)
+        return Found(path, row.version, "image/jpeg", f"{time_ms}.jpg")
+
+    def stream(self, found: Found, is_wanted: Callable[[], bool]) -> Iterator[pb.ContentChunk]:
+        """Yield the content in pieces, for as long as somebody wants them."""
+        with self._open(found) as file:
+            if not found.entry:
+                yield from _pieces(file, os.fstat(file.fileno()).st_size, found, is_wanted)
+                return
+            with zipfile.ZipFile(file) as archive:
+                size_bytes = archive.getinfo(found.entry).file_size
+                with archive.open(found.entry) as entry:
+                    yield from _pieces(entry, size_bytes, found, is_wanted)
+
+    def _open(self, found: Found) -> BinaryIO:
+        try:
+            with Jail(self._state) as jail:
+                return os.fdopen(jail.open_file(os.fsencode(found.path)), "rb")
+        except OSError:
+            raise FailedPrecondition(
+                "It is not in the cache of this worker: another one has it, or it was swept."
+            ) from None
+
+    def _asset(self, library: str, row_id: int) -> Any:
+        row = self._row(_ASSET_ROW, id=row_id, library=library)
+        if row is None:
+            raise NotFound("There is no such asset; it may have been removed.")
+        if row.version is None:
+            raise FailedPrecondition(f"The asset is {row.status}; nothing is made of it yet.")
+        return row
+
+    def _row(self, query: Any, **bound: Any) -> Any:
+        with self._database.read() as conn:
+            return conn.execute(query, bound).first()
+
+
+def _match(pattern: re.Pattern[str], name: str, example: str) -> re.Match[str]:
+    found = pattern.fullmatch(name)
+    if found is None:
+        raise InvalidArgument(f"name must be of the form {example}.")
+    return found
+
+
+def _pieces(
+    file: Any, size_bytes: int, found: Found, is_wanted: Callable[[], bool]
+) -> Iterator[pb.ContentChunk]:
+    chunk = pb.ContentChunk(
+        size_bytes=size_bytes, version_id=found.version, content_type=found.content_type
+    )
+    while is_wanted():
+        chunk.data = file.read(_BLOCK_BYTES)
+        if not chunk.data and not chunk.content_type:
+            return
+        yield chunk
+        chunk = pb.ContentChunk()
