@@ -10,6 +10,7 @@ from control_plane.services.duplicates import DuplicateService
 from control_plane.services.jobs import JobService
 from control_plane.services.libraries import AssetService, LibraryService
 from control_plane.services.maintenance import MaintenanceService
+from control_plane.services.thumbnails import ThumbnailService
 from control_plane.services.workers import WorkerService
 from control_plane.settings import ControlSettings
 from mediaplane import serving
@@ -23,6 +24,7 @@ from mediaplane.v1.duplicate_service_pb2_grpc import add_DuplicateServiceService
 from mediaplane.v1.job_service_pb2_grpc import add_JobServiceServicer_to_server
 from mediaplane.v1.library_service_pb2_grpc import add_LibraryServiceServicer_to_server
 from mediaplane.v1.maintenance_service_pb2_grpc import add_MaintenanceServiceServicer_to_server
+from mediaplane.v1.thumbnail_service_pb2_grpc import add_ThumbnailServiceServicer_to_server
 from mediaplane.v1.worker_service_pb2_grpc import add_WorkerServiceServicer_to_server
 
 log = logging.getLogger(__name__)
@@ -73,6 +75,7 @@ def services(database: Database, feed: Feed, settings: ControlSettings) -> list[
     library_service, asset_service = LibraryService(database), AssetService(database)
     duplicate_service, worker_service = DuplicateService(database), WorkerService(database)
     maintenance_service = MaintenanceService(database)
+    thumbnail_service = ThumbnailService(database, settings.thumbnail_capacity)
     return [
         ("mediaplane.v1.JobService", lambda s: add_JobServiceServicer_to_server(job_service, s)),
         (
@@ -94,5 +97,9 @@ def services(database: Database, feed: Feed, settings: ControlSettings) -> list[
         (
             "mediaplane.v1.MaintenanceService",
             lambda s: add_MaintenanceServiceServicer_to_server(maintenance_service, s),
+        ),
+        (
+            "mediaplane.v1.ThumbnailService",
+            lambda s: add_ThumbnailServiceServicer_to_server(thumbnail_service, s),
         ),
     ]

@@ -28,6 +28,9 @@ class ControlSettings:
         "Days for which jobs that have ended and their events are kept; 0 is for ever.",
         minimum=0,
     )
+    thumbnail_capacity: int = setting(
+        10_000, "Most requested thumbnails that may wait for a worker.", minimum=1
+    )
     retry_base_seconds: float = setting(1.0, "Seconds before the first retry.", minimum=0)
     retry_max_seconds: float = setting(30.0, "Most seconds before any retry.", minimum=0)
     retry_jitter: float = setting(0.2, "Share by which a delay varies at random.", minimum=0)

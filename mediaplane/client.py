@@ -23,6 +23,7 @@ from mediaplane.v1 import library_service_pb2 as libraries_v1
 from mediaplane.v1 import library_service_pb2_grpc as libraries_grpc
 from mediaplane.v1 import maintenance_service_pb2 as maintenance_v1
 from mediaplane.v1 import maintenance_service_pb2_grpc as maintenance_grpc
+from mediaplane.v1 import thumbnail_service_pb2_grpc as thumbnails_grpc
 from mediaplane.v1 import worker_service_pb2 as workers_v1
 from mediaplane.v1 import worker_service_pb2_grpc as workers_grpc
 
@@ -55,6 +56,7 @@ class Client:
         self.job_service = jobs_grpc.JobServiceStub(control)
         self.library_service = libraries_grpc.LibraryServiceStub(control)
         self.maintenance_service = maintenance_grpc.MaintenanceServiceStub(control)
+        self.thumbnail_service = thumbnails_grpc.ThumbnailServiceStub(control)
         self.worker_service = workers_grpc.WorkerServiceStub(control)
 
     def __enter__(self) -> Self:

@@ -9,8 +9,14 @@ from mediaplane.protocol.values import HashAlgorithm
 ALL_LIBRARIES = "libraries/-"
 ALL_JOBS = "jobs/-"
 
-_JOB = re.compile(r"jobs/([1-9][0-9]{0,17})")
-_LIBRARY = re.compile(r"libraries/([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)")
+_SLUG = r"([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)"
+_ID = r"([1-9][0-9]{0,17})"
+_JOB = re.compile(rf"jobs/{_ID}")
+_LIBRARY = re.compile(rf"libraries/{_SLUG}")
+_FILE = re.compile(rf"libraries/{_SLUG}/files/{_ID}")
+_ASSET = re.compile(rf"libraries/{_SLUG}/assets/{_ID}")
+_THUMBNAIL = re.compile(rf"thumbnails/{_ID}")
+_CLEANUP = re.compile(rf"thumbnailCleanups/{_ID}")
 # Whatever a worker may be called; a slash would be another resource, and no database stores NUL.
 _WORKER = re.compile(r"workers/([^/\0]{1,128})")
 # Both algorithms have digests of 32 bytes.
@@ -25,6 +31,33 @@ def job_id(name: str) -> int:
 def library_slug(name: str) -> str:
     """Return the slug in libraries/{slug}."""
     return _match(_LIBRARY, name, "libraries/holiday-photos")[1]
+
+
+def file(name: str) -> tuple[str, int]:
+    """Return slug and id in libraries/{slug}/files/{id}."""
+    found = _match(_FILE, name, "libraries/holiday-photos/files/123")
+    return found[1], int(found[2])
+
+
+def file_name(slug: str, file_id: int) -> str:
+    """Return the name of a file."""
+    return f"libraries/{slug}/files/{file_id}"
+
+
+def asset(name: str) -> tuple[str, int]:
+    """Return slug and id in libraries/{slug}/assets/{id}."""
+    found = _match(_ASSET, name, "libraries/holiday-photos/assets/123")
+    return found[1], int(found[2])
+
+
+def thumbnail_id(name: str) -> int:
+    """Return the id in thumbnails/{id}."""
+    return int(_match(_THUMBNAIL, name, "thumbnails/123")[1])
+
+
+def cleanup_id(name: str) -> int:
+    """Return the id in thumbnailCleanups/{id}."""
+    return int(_match(_CLEANUP, name, "thumbnailCleanups/123")[1])
 
 
 def worker_id(name: str) -> str:

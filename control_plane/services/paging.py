@@ -82,6 +82,22 @@ def decode_id(token: str) -> int:
     return int(token)
 
 
+def decode_row(token: str, query: str) -> int:
+    """Return the row id of a token of this query; 0 for the first page."""
+    if not token:
+        return 0
+    fields = decode(token, {"id": int, "query": str})
+    if fields["query"] != query:
+        raise refused()
+    row_id: int = fields["id"]
+    return row_id
+
+
+def encode_row(row_id: int, query: str) -> str:
+    """Return a token for a position in a listing by id."""
+    return encode({"id": row_id, "query": query})
+
+
 def decode_path(token: str, query: str) -> bytes:
     """Return the path of a token of this query; empty for the first page."""
     if not token:

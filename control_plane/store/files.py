@@ -4,7 +4,7 @@ from sqlalchemy import Connection, select, text
 
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.duplicates import GROUPABLE
-from mediaplane.protocol.tables import assets, library_files
+from mediaplane.protocol.tables import assets, libraries, library_files
 
 
 def page(
@@ -29,6 +29,20 @@ def page(
     if not include_missing:
         query = query.where(~file.is_missing)
     return list(conn.execute(query).mappings())
+
+
+def is_known(conn: Connection, library_id: str, file_id: int) -> bool:
+    """Tell whether a file was ever found in a library, which is not in the trash."""
+    query = (
+        select(library_files.c.id)
+        .join(libraries, libraries.c.slug == library_files.c.library_id)
+        .where(
+            library_files.c.id == file_id,
+            library_files.c.library_id == library_id,
+            libraries.c.deleted_at.is_(None),
+        )
+    )
+    return conn.execute(query).first() is not None
 
 
 def assets_page(conn: Connection, library_id: str, *, limit: int, after_path: bytes) -> list[Row]:

@@ -1,0 +1,56 @@
+"""Rows of pictures and videos, and of what is made of them, to messages."""
+
+from typing import Any
+
+from control_plane.services import names
+from control_plane.services.wire import time, to_enum
+from mediaplane.protocol.driver import Row
+from mediaplane.v1 import asset_service_pb2 as asset_pb
+from mediaplane.v1 import thumbnail_service_pb2 as thumbnail_pb
+
+
+def thumbnail(row: Row, library: str) -> dict[str, Any]:
+    """Return the fields of a thumbnail of a file in a library, without those that are unset."""
+    fields = {
+        "name": f"thumbnails/{row['id']}",
+        "file": names.file_name(library, row["file_id"]),
+        "file_version": row["file_version"],
+        "group_key": row["group_key"],
+        "media_type": to_enum(asset_pb.Asset.Type, row["media_type"]),
+        "format": to_enum(thumbnail_pb.Thumbnail.Format, row["format"]),
+        "size_px": row["size_px"],
+        "state": to_enum(thumbnail_pb.Thumbnail.State, row["status"]),
+        "error_count": row["error_count"],
+        "create_time": time(row["created_at"]),
+    }
+    match row["status"]:
+        case "ready":
+            fields |= {
+                "width": row["width"],
+                "height": row["height"],
+                "size_bytes": row["bytes_size"],
+                "end_time": time(row["finished_at"]),
+            }
+        case "failed":
+            fields |= _error(row) | {
+                "retry_time": time(row["retry_after"]),
+                "end_time": time(row["finished_at"]),
+            }
+    return fields
+
+
+def cleanup(row: Row) -> thumbnail_pb.ThumbnailCleanup:
+    """Return a clean-up."""
+    return thumbnail_pb.ThumbnailCleanup(
+        name=f"thumbnailCleanups/{row['id']}",
+        group_key=row["group_key"],
+        state=to_enum(thumbnail_pb.ThumbnailCleanup.State, row["status"]),
+        execute_time=time(row["execute_after"]),
+        create_time=time(row["created_at"]),
+        end_time=time(row["finished_at"]),
+        **_error(row),
+    )
+
+
+def _error(row: Row) -> dict[str, str]:
+    return {"error_code": row["error_code"] or "", "error_message": row["error_message"] or ""}
