@@ -25,6 +25,8 @@ _FILE_ACCESSES = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _TCP_SINCE, _SCOPES_SINCE = 4, 6
 _BOTH = 0b11  # to bind and to connect; signals and abstract sockets
 
+_LIBRARIES = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -111,9 +113,9 @@ def _deny_files() -> bool:
 
 def _allow_imports(ruleset_fd: int) -> None:
     """Let libraries load parts of themselves late, as many do for the rarer kinds of files."""
-    for name in ("stdlib", "platstdlib", "purelib", "platlib"):
+    for folder in _LIBRARIES:
         try:
-            folder_fd = os.open(sysconfig.get_path(name), os.O_PATH)
+            folder_fd = os.open(folder, os.O_PATH)
         except OSError:
             continue  # not there, or not to be read anyway
         try:
