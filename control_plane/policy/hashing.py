@@ -5,7 +5,7 @@ from math import inf
 
 from sqlalchemy import Connection
 
-from control_plane.store import hashing, jobs
+from control_plane.store import hashing, jobs, relocations
 from mediaplane.protocol import kinds
 from mediaplane.protocol.driver import Row
 
@@ -19,6 +19,7 @@ PREFIX_FILES = 250
 
 def plan(conn: Connection, job: Row) -> Row:
     """Mark what is to be hashed and give the job its items."""
+    relocations.follow(conn)  # by the hashes of the last job: they are the latest
     hashing.mark(conn)
     beginnings = hashing.marked(conn, job["library_id"], is_prefix=True)
     # Added first, so that they are claimed first: they save others from being read.

@@ -1,0 +1,100 @@
+"""Follows files whose contents show where they went: to another disk, or into a copy.
+
+A missing file lives on in the one new file of its library with its size and hash, if no other
+missing file and no other new one could be meant. Its row takes the new name, with all that is
+known of it; the row of the new file goes.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from control_plane.store.sql import prepared
+from mediaplane.protocol.clock import database_time
+from mediaplane.protocol.database import lock, update_many
+from mediaplane.protocol.driver import Row
+from mediaplane.protocol.duplicates import DUPLICATES
+from mediaplane.protocol.statements import among, id_list
+
+# Most files that are followed at once; the others are next time.
+LIMIT = 5000
+
+_FOUND = (
+    "SELECT m.id AS old_id, n.id AS new_id, m.library_id, m.rel_path AS old_name, n.rel_path,"
+    " n.mtime_ns, n.device, n.inode,"
+    # What was made of the new file under its own name would be lost with its row.
+    " EXISTS (SELECT 1 FROM thumbnails t WHERE t.file_id = n.id) OR EXISTS (SELECT 1 FROM assets a"
+    "  WHERE a.library_id = n.library_id AND a.rel_path = n.rel_path AND (a.status <> 'pending'"
+    "  OR EXISTS (SELECT 1 FROM video_frames v WHERE v.asset_id = a.id))) AS has_own"
+    " FROM library_files m JOIN library_files n ON n.hash_algorithm = m.hash_algorithm"
+    " AND n.content_hash = m.content_hash AND n.size_bytes = m.size_bytes"
+    " AND n.library_id = m.library_id AND NOT n.is_missing AND NOT n.needs_hash"
+    " AND n.content_hash IS NOT NULL AND coalesce(n.media_type, '') = coalesce(m.media_type, '')"
+    " WHERE m.is_missing AND m.content_hash IS NOT NULL"
+    # New is what no scan had seen before the one that missed the other file.
+    " AND n.created_at >= coalesce((SELECT max(s.started_at) FROM scan_sessions s"
+    "  WHERE s.library_id = m.library_id AND s.started_at <= m.updated_at), m.updated_at)"
+)
+
+
+def follow(conn: Connection) -> int:
+    """Give the rows of missing files the names under which these live on; return how many."""
+    lock(conn, DUPLICATES)
+    found = conn.execute(prepared(conn, _FOUND)).mappings().all()
+    old_ids = Counter(row["old_id"] for row in found)
+    new_ids = Counter(row["new_id"] for row in found)
+    sole = [
+        row
+        for row in found
+        if old_ids[row["old_id"]] == new_ids[row["new_id"]] == 1 and not row["has_own"]
+    ][:LIMIT]
+    if sole:
+        _forget_new(conn, sole)
+        _rename(conn, sole)
+    return len(sole)
+
+
+def _forget_new(conn: Connection, moves: Sequence[Row]) -> None:
+    dialect = conn.dialect.name
+    bound = {"ids": id_list([row["new_id"] for row in moves], dialect)}
+    these = among("f.id", "ids", dialect)
+    conn.execute(
+        prepared(
+            conn,
+            "DELETE FROM assets WHERE id IN (SELECT a.id FROM library_files f JOIN assets a"
+            f" ON a.library_id = f.library_id AND a.rel_path = f.rel_path WHERE {these})",
+        ),
+        bound,
+    )
+    these = among("id", "ids", dialect)
+    conn.execute(prepared(conn, f"DELETE FROM library_files WHERE {these}"), bound)
+
+
+def _rename(conn: Connection, moves: Sequence[Row]) -> None:
+    now = database_time(conn)
+    # The groups stay as they are: a row with a hash has gone, and one with the same is back.
+    update_many(
+        conn,
+        "UPDATE library_files SET rel_path = {name}, mtime_ns = {mtime_ns}, device = {device},"
+        " inode = {inode}, is_missing = false, updated_at = {now}{source}"
+        " WHERE library_files.id = {old_id}",
+        {
+            "name": "BYTEA", "mtime_ns": "BIGINT", "device": "BIGINT", "inode": "BIGINT",
+            "now": "BIGINT", "old_id": "BIGINT",
+        },
+        [
+            (row["rel_path"], row["mtime_ns"], row["device"], row["inode"], now, row["old_id"])
+            for row in moves
+        ],
+    )  # fmt: skip
+    update_many(
+        conn,
+        "UPDATE assets SET rel_path = {name}, mtime = {mtime}{source}"
+        " WHERE assets.library_id = {library} AND assets.rel_path = {old_name}",
+        {"name": "BYTEA", "mtime": "DOUBLE PRECISION", "library": "TEXT", "old_name": "BYTEA"},
+        [
+            (row["rel_path"], row["mtime_ns"] / 1e9, row["library_id"], row["old_name"])
+            for row in moves
+        ],
+    )
