@@ -7,6 +7,8 @@ from random import Random
 
 import av
 import numpy as np
+import pillow_heif
+import pillow_jxl  # noqa: F401 - makes itself known to Pillow
 from PIL import Image
 
 _PICTURE_PX = (96, 64)
@@ -17,6 +19,8 @@ _PICTURES = {
     "gif": "GIF",
     "tif": "TIFF",
     "avif": "AVIF",
+    "heic": "HEIF",
+    "jxl": "JXL",
     "jp2": "JPEG2000",
     "bmp": "BMP",
     "tga": "TGA",
@@ -35,6 +39,7 @@ _HEADER_BYTES = 200
 
 def pictures() -> dict[str, bytes]:
     """One of each format, by extension."""
+    pillow_heif.register_heif_opener()
     picture = Image.effect_mandelbrot(_PICTURE_PX, (-2, -1.5, 1, 1.5), 60).convert("RGB")
     made = {}
     for extension, name in _PICTURES.items():
