@@ -49,6 +49,9 @@ _PREFIX_ITEMS = text(
     f" AND item_key LIKE '{kinds.PREFIX_ITEM}%'"
 )
 
+# To ask the enumeration for each file takes longer than to read it.
+_ALGORITHMS = {algorithm.value: algorithm for algorithm in HashAlgorithm}
+
 _STATE = {"id": "BIGINT", "size_bytes": "BIGINT", "mtime_ns": "BIGINT"}
 # A result belongs to the state of the file that was read; a newer scan wins.
 _AS_READ = (
@@ -86,7 +89,7 @@ def _read(
         rows = conn.execute(query, bound).all()
     files: tuple[list[ToHash], list[ToHash]] = ([], [])
     for is_distinct, file_id, root, path, size, mtime, algorithm in rows:
-        file = ToHash(file_id, bytes(root), bytes(path), size, mtime, HashAlgorithm(algorithm))
+        file = ToHash(file_id, root, path, size, mtime, _ALGORITHMS[algorithm])
         files[0 if is_distinct else 1].append(file)
     return files
 
