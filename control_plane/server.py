@@ -6,9 +6,10 @@ from contextlib import ExitStack
 
 from control_plane import loops
 from control_plane.feed import Feed
+from control_plane.services.assets import AssetService
 from control_plane.services.duplicates import DuplicateService
 from control_plane.services.jobs import JobService
-from control_plane.services.libraries import AssetService, LibraryService
+from control_plane.services.libraries import LibraryService
 from control_plane.services.maintenance import MaintenanceService
 from control_plane.services.thumbnails import ThumbnailService
 from control_plane.services.workers import WorkerService

@@ -1,4 +1,4 @@
-"""LibraryService and AssetService: libraries and what was found in them."""
+"""LibraryService: libraries and what was found in them."""
 
 import time
 from typing import Any
@@ -14,9 +14,7 @@ from mediaplane.errors import InvalidArgument
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.values import JobKind
-from mediaplane.v1 import asset_service_pb2 as asset_pb
 from mediaplane.v1 import library_service_pb2 as pb
-from mediaplane.v1.asset_service_pb2_grpc import AssetServiceServicer
 from mediaplane.v1.job_service_pb2 import Job
 from mediaplane.v1.library_service_pb2_grpc import LibraryServiceServicer
 
@@ -146,28 +144,6 @@ class LibraryService(LibraryServiceServicer):
         return pb.ListScanErrorsResponse(
             scan_errors=[wire.scan_error(row) for row in page],
             next_page_token=str(tail["id"]) if tail else "",
-        )
-
-
-class AssetService(AssetServiceServicer):
-    """The pictures and videos of the libraries."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def ListAssets(
-        self, request: asset_pb.ListAssetsRequest, context: grpc.ServicerContext
-    ) -> asset_pb.ListAssetsResponse:
-        limit, slug = paging.size(request.page_size), names.library_slug(request.parent)
-        query = paging.fingerprint("assets", slug)
-        after = paging.decode_path(request.page_token, query)
-        with self._database.read() as conn:
-            library = rules.get(conn, slug)
-            rows = files.assets_page(conn, library["slug"], limit=limit + 1, after_path=after)
-        page, tail = paging.split_paths(rows, limit)
-        return asset_pb.ListAssetsResponse(
-            assets=[wire.asset(row) for row in page],
-            next_page_token=paging.encode_path(tail["rel_path"], query) if tail else "",
         )
 
 

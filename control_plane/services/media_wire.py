@@ -4,9 +4,42 @@ from typing import Any
 
 from control_plane.services import names
 from control_plane.services.wire import time, to_enum
+from mediaplane.paths import display
 from mediaplane.protocol.driver import Row
 from mediaplane.v1 import asset_service_pb2 as asset_pb
 from mediaplane.v1 import thumbnail_service_pb2 as thumbnail_pb
+
+
+def asset(row: Row) -> asset_pb.Asset:
+    """Return an asset."""
+    return asset_pb.Asset(
+        name=f"libraries/{row['library_id']}/assets/{row['id']}",
+        rel_path=row["rel_path"],
+        rel_path_display=display(row["rel_path"]),
+        type=to_enum(asset_pb.Asset.Type, row["type"]),
+        state=to_enum(asset_pb.Asset.State, row["status"]),
+        size_bytes=row["size"],
+        modify_time_seconds=row["mtime"],
+        retry_count=row["retry_count"],
+        create_time=time(row["created_at"]),
+        update_time=time(row["updated_at"]),
+        version_id=row["version"] or "",
+        width=row["width"] or 0,
+        height=row["height"] or 0,
+        duration_ms=row["duration_ms"] or 0,
+        poster_timestamp_ms=row["poster_ms"] or 0,
+        degraded=row["is_degraded"],
+        **_error(row),
+    )
+
+
+def frame(row: Row, parent: str) -> asset_pb.Frame:
+    """Return a frame of a video."""
+    return asset_pb.Frame(
+        name=f"{parent}/frames/{row['timestamp_ms']}",
+        timestamp_ms=row["timestamp_ms"],
+        keyframe=row["is_keyframe"],
+    )
 
 
 def thumbnail(row: Row, library: str) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from mediaplane.protocol import kinds
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.values import JobKind, JobStatus
-from mediaplane.v1 import asset_service_pb2 as asset_pb
 from mediaplane.v1 import job_service_pb2 as job_pb
 from mediaplane.v1 import library_service_pb2 as library_pb
 from mediaplane.v1 import worker_service_pb2 as worker_pb
@@ -218,24 +217,6 @@ def file(row: Row) -> library_pb.File:
         hash_algorithm=to_enum(library_pb.HashAlgorithm, row["hash_algorithm"]),
         content_hash=row["content_hash"] or b"",
         group_key=group_key(row["hash_algorithm"], row["content_hash"]) if hashed else "",
-        error_code=row["error_code"] or "",
-        error_message=row["error_message"] or "",
-        create_time=time(row["created_at"]),
-        update_time=time(row["updated_at"]),
-    )
-
-
-def asset(row: Row) -> asset_pb.Asset:
-    """Return an asset."""
-    return asset_pb.Asset(
-        name=f"libraries/{row['library_id']}/assets/{row['id']}",
-        rel_path=row["rel_path"],
-        rel_path_display=display(row["rel_path"]),
-        type=to_enum(asset_pb.Asset.Type, row["type"]),
-        state=to_enum(asset_pb.Asset.State, row["status"]),
-        size_bytes=row["size"],
-        modify_time_seconds=row["mtime"],
-        retry_count=row["retry_count"],
         error_code=row["error_code"] or "",
         error_message=row["error_message"] or "",
         create_time=time(row["created_at"]),

@@ -1,10 +1,10 @@
-"""Pages of files and assets."""
+"""Pages of files."""
 
 from sqlalchemy import Connection, select, text
 
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.duplicates import GROUPABLE
-from mediaplane.protocol.tables import assets, libraries, library_files
+from mediaplane.protocol.tables import libraries, library_files
 
 
 def page(
@@ -43,24 +43,6 @@ def is_known(conn: Connection, library_id: str, file_id: int) -> bool:
         )
     )
     return conn.execute(query).first() is not None
-
-
-def assets_page(conn: Connection, library_id: str, *, limit: int, after_path: bytes) -> list[Row]:
-    """Return the assets of a library by path; those whose file is missing are left out."""
-    asset = assets.c
-    query = (
-        select(assets)
-        .join(
-            library_files,
-            (library_files.c.library_id == asset.library_id)
-            & (library_files.c.rel_path == asset.rel_path)
-            & ~library_files.c.is_missing,
-        )
-        .where(asset.library_id == library_id, asset.rel_path > after_path)
-        .order_by(asset.rel_path)
-        .limit(limit)
-    )
-    return list(conn.execute(query).mappings())
 
 
 def group_files_page(

@@ -1,0 +1,48 @@
+"""Decides which pictures and videos are processed again."""
+
+from sqlalchemy import Connection
+
+from control_plane.store import assets
+from mediaplane.errors import FailedPrecondition, NotFound
+from mediaplane.protocol.database import Database
+from mediaplane.protocol.driver import Row
+from mediaplane.protocol.values import AssetStatus
+
+# Most assets moved in one transaction, so that others get their turn.
+_CHUNK = 5000
+
+
+def get(conn: Connection, library: str, asset_id: int) -> Row:
+    """Return an asset."""
+    found = assets.get(conn, library, asset_id)
+    if found is None:
+        raise NotFound(
+            f"There is no asset libraries/{library}/assets/{asset_id};"
+            f" `mediaplane asset list {library}` shows them."
+        )
+    return found
+
+
+def retry(conn: Connection, library: str, asset_id: int) -> Row:
+    """Have a failed or poisoned asset processed again, from the start."""
+    asset = get(conn, library, asset_id)
+    if not assets.retry(conn, asset_id):
+        raise FailedPrecondition(
+            f"Asset {asset_id} is {asset['status']}; only one that failed or is poisoned can be"
+            " processed again."
+        )
+    return get(conn, library, asset_id)
+
+
+def retry_all(database: Database, library: str) -> int:
+    """Have every failed or poisoned asset of a library processed again; return how many."""
+    retried = 0
+    for status in (AssetStatus.FAILED, AssetStatus.POISONED):
+        # By id: one that fails again in the meantime must not be met again.
+        after_id, is_more = 0, True
+        while is_more:
+            with database.write() as conn:
+                moved = assets.retry_some(conn, library, status, limit=_CHUNK, after_id=after_id)
+            retried += len(moved)
+            after_id, is_more = max(moved, default=0), len(moved) == _CHUNK
+    return retried

@@ -1,0 +1,126 @@
+"""Pictures and videos, the frames of videos, and how far all of them are processed."""
+
+from collections import Counter
+
+from sqlalchemy import Connection, select, text
+
+from control_plane.store.sql import prepared
+from mediaplane.protocol import gate
+from mediaplane.protocol.database import Topic, changed
+from mediaplane.protocol.driver import Row
+from mediaplane.protocol.machines import ASSETS
+from mediaplane.protocol.tables import assets, libraries, library_files, video_frames
+from mediaplane.protocol.values import AssetStatus
+
+_ACTIVE = "l.is_active AND l.deleted_at IS NULL"
+_IMAGES, _VIDEOS = (f"status = 'pending' AND a.type = '{kind}'" for kind in ("image", "video"))
+_FAILED, _POISONED = (f"status = '{status}'" for status in ("failed", "poisoned"))
+
+
+def get(conn: Connection, library_id: str, asset_id: int) -> Row | None:
+    """Return an asset of a library that is not in the trash."""
+    query = (
+        select(assets)
+        .join(libraries, libraries.c.slug == assets.c.library_id)
+        .where(
+            assets.c.id == asset_id,
+            assets.c.library_id == library_id,
+            libraries.c.deleted_at.is_(None),
+        )
+    )
+    return conn.execute(query).mappings().first()
+
+
+def page(conn: Connection, library_id: str, *, limit: int, after_path: bytes) -> list[Row]:
+    """Return the assets of a library by path; those whose file is missing are left out."""
+    asset = assets.c
+    query = (
+        select(assets)
+        .join(
+            library_files,
+            (library_files.c.library_id == asset.library_id)
+            & (library_files.c.rel_path == asset.rel_path)
+            & ~library_files.c.is_missing,
+        )
+        .where(asset.library_id == library_id, asset.rel_path > after_path)
+        .order_by(asset.rel_path)
+        .limit(limit)
+    )
+    return list(conn.execute(query).mappings())
+
+
+def state_page(
+    conn: Connection, library_id: str, status: AssetStatus, *, limit: int, after_id: int
+) -> list[Row]:
+    """Return the assets of a library in a state that has an index, by id."""
+    query = (
+        select(assets)
+        # Written out: a partial index does not match a parameter.
+        .where(text(f"status = '{status}'"))
+        .where(assets.c.library_id == library_id, assets.c.id > after_id)
+        .order_by(assets.c.id)
+        .limit(limit)
+    )
+    return list(conn.execute(query).mappings())
+
+
+def frames_page(conn: Connection, asset_id: int, *, limit: int, from_ms: int) -> list[Row]:
+    """Return the frames of a video by time."""
+    frame = video_frames.c
+    query = (
+        select(frame.timestamp_ms, frame.is_keyframe)
+        .where(frame.asset_id == asset_id, frame.timestamp_ms >= from_ms)
+        .order_by(frame.timestamp_ms)
+        .limit(limit)
+    )
+    return list(conn.execute(query).mappings())
+
+
+def retry(conn: Connection, asset_id: int) -> bool:
+    """Have an asset processed again; False when it neither failed nor is poisoned."""
+    changed(conn, Topic.WORK)
+    return gate.take(conn, ASSETS, "retry", asset_id)
+
+
+def retry_some(
+    conn: Connection, library_id: str, status: AssetStatus, *, limit: int, after_id: int
+) -> list[int]:
+    """Have the next assets of a library that failed, or are poisoned, processed again."""
+    these = (
+        f"id IN (SELECT a.id FROM assets a WHERE a.status = '{status}'"
+        " AND a.library_id = :library AND a.id > :after ORDER BY a.id LIMIT :limit)"
+    )
+    bound = {"library": library_id, "after": after_id, "limit": limit}
+    changed(conn, Topic.WORK)
+    return [row["id"] for row in gate.take_all(conn, ASSETS, "retry", these, bound)]
+
+
+def resting(conn: Connection, library_id: str | None) -> dict[str, int]:
+    """Return how many assets wait or failed, in active libraries or in one of them."""
+    query = prepared(
+        conn,
+        f"SELECT {_total(_IMAGES)} AS waiting_images, {_total(_VIDEOS)} AS waiting_videos,"
+        f" {_total(_FAILED)} + {_total(_POISONED)} AS failed_assets"
+        f" FROM libraries l WHERE {_ACTIVE} AND (l.slug = :library OR :every)",
+    )
+    bound = {"library": library_id or "", "every": library_id is None}
+    # PostgreSQL sums to a decimal.
+    return {name: int(total) for name, total in conn.execute(query, bound).mappings().one().items()}
+
+
+def running(conn: Connection, library_id: str | None) -> int:
+    """Return how many assets workers read, in active libraries or in one of them."""
+    active = set(conn.scalars(prepared(conn, f"SELECT l.slug FROM libraries l WHERE {_ACTIVE}")))
+    found: Counter[str] = Counter()
+    for status in (AssetStatus.EXTRACTING, AssetStatus.ANALYZING):
+        # They are few, and counted here: by library, SQLite would read all assets instead.
+        query = prepared(conn, f"SELECT library_id FROM assets WHERE status = '{status}'")
+        found.update(conn.scalars(query))
+    return sum(found[slug] for slug in active if library_id in (None, slug))
+
+
+def _total(condition: str) -> str:
+    return (
+        "coalesce(sum((SELECT count(*) FROM assets a"
+        f" WHERE a.{condition} AND a.library_id = l.slug)), 0)"
+    )
