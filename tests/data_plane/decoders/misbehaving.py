@@ -151,8 +151,8 @@ def do_open_file(*_: object) -> None:
     os.open("/etc/passwd", os.O_RDONLY)
 
 
-def do_create_file(*_: object) -> None:
-    os.open("/tmp/made-by-a-decoder", os.O_WRONLY | os.O_CREAT)
+def do_create_file(source_fd: int, _output_fds: Sequence[int]) -> None:
+    os.open(os.read(source_fd, 4096), os.O_WRONLY | os.O_CREAT)
 
 
 def do_connect(*_: object) -> None:
