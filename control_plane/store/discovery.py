@@ -160,7 +160,9 @@ def _absorb_assets(conn: Connection, bound: dict[str, Any]) -> None:
     changed = (
         "library_id = :library AND EXISTS (SELECT 1 FROM scan_entries e"
         f" WHERE {_THESE} AND e.change = :change AND e.rel_path = assets.rel_path"
-        " AND (e.size_bytes <> assets.size OR e.mtime_ns / 1e9 <> assets.mtime))"
+        " AND (e.size_bytes <> assets.size OR e.mtime_ns / 1e9 <> assets.mtime"
+        # It was looked for while it was away.
+        " OR assets.error_code = 'not_found'))"
     )
     gate.take_all(conn, ASSETS, "rediscover", changed, bound)
     conn.execute(
@@ -168,9 +170,8 @@ def _absorb_assets(conn: Connection, bound: dict[str, Any]) -> None:
             conn,
             "UPDATE assets SET mtime = e.mtime_ns / 1e9, size = e.size_bytes FROM scan_entries e"
             f" WHERE {_THESE} AND e.change = :change AND assets.library_id = :library"
-            " AND assets.rel_path = e.rel_path"
-            # One that is worked on keeps the state it was read in: it differs from its file now.
-            " AND assets.status NOT IN ('extracting', 'analyzing')",
+            # One that is worked on too: its worker finds out at the end, and puts it back.
+            " AND assets.rel_path = e.rel_path",
         ),
         bound,
     )

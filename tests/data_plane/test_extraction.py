@@ -1,0 +1,266 @@
+"""Assets of a library become thumbnails, proxies and frames, and the library stays as it is."""
+
+import io
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from blake3 import blake3
+from PIL import Image
+from sqlalchemy import text
+
+from data_plane.cache import AssetFile, asset_path
+from mediaplane.protocol.values import JobKind
+from tests.support.databases import Databases
+from tests.support.planes import Desk
+from tests.support.scanning import put
+from tests.support.studio import Studio, film, photo
+from tests.support.tree import snapshot
+from tests.support.waiting import eventually
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "library"
+    root.mkdir()
+    return root
+
+
+@pytest.fixture
+def studio(desk: Desk, database: Databases, tmp_path: Path, loops: None) -> Studio:
+    return Studio(desk, database.data, tmp_path / "state")
+
+
+def scan(studio: Studio) -> None:
+    """Scan the library with a worker that decodes nothing."""
+    with studio.worker(image_slots=0, video_slots=0):
+        assert studio.desk.run(JobKind.SCAN)["status"] == "completed"
+
+
+def open_cached(studio: Studio, asset_id: int, file: AssetFile, version: str) -> Image.Image:
+    return Image.open(io.BytesIO((studio.state / asset_path(asset_id, file, version)).read_bytes()))
+
+
+def test_a_picture_gets_a_thumbnail_and_a_proxy_and_its_library_is_not_touched(
+    studio: Studio, root: Path
+) -> None:
+    put(root, b"trip/a.jpg", photo(2000, 1500))
+    studio.desk.add_library(root)
+    before = snapshot(root)
+    scan(studio)
+    with studio.worker():
+        asset = studio.wait_for(b"trip/a.jpg", "proxied", "failed")
+    assert (asset["status"], asset["error_code"]) == ("proxied", None)
+    assert (asset["width"], asset["height"]) == (2000, 1500)
+    assert (asset["duration_ms"], asset["is_degraded"]) == (None, False)
+    thumbnail = open_cached(studio, asset["id"], AssetFile.THUMBNAIL, asset["version"])
+    proxy = open_cached(studio, asset["id"], AssetFile.PROXY, asset["version"])
+    assert (thumbnail.format, thumbnail.size) == ("WEBP", (320, 240))
+    assert (proxy.format, proxy.size) == ("JPEG", (1024, 768))
+    assert snapshot(root) == before
+    assert studio.scratch() == []
+
+
+def test_a_small_picture_is_not_enlarged(studio: Studio, root: Path) -> None:
+    put(root, b"a.jpg", photo(200, 100))
+    studio.desk.add_library(root)
+    scan(studio)
+    with studio.worker():
+        asset = studio.wait_for(b"a.jpg", "proxied", "failed")
+    for file in (AssetFile.THUMBNAIL, AssetFile.PROXY):
+        assert open_cached(studio, asset["id"], file, asset["version"]).size == (200, 100)
+
+
+def test_a_video_gets_frames_a_sprite_and_a_poster(studio: Studio, root: Path) -> None:
+    film(root / "a.mp4", frames=100, gop=25)
+    studio.desk.add_library(root, sampling_limit=4)
+    scan(studio)
+    with studio.worker():
+        asset = studio.wait_for(b"a.mp4", "proxied", "failed")
+    assert (asset["status"], asset["duration_ms"]) == ("proxied", 4000)
+    assert studio.frames(asset["id"]) == [(0, True), (1000, True), (2000, True), (3000, True)]
+    assert asset["poster_ms"] in (0, 1000, 2000, 3000)
+    names = {Path(name).name.partition(".")[0] for name in studio.cached()}
+    assert names == set(AssetFile)
+
+
+def test_the_measure_of_the_library_is_used(studio: Studio, root: Path) -> None:
+    film(root / "a.mp4", frames=50, gop=10)
+    studio.desk.add_library(root, sampling_limit=1, sampling_policy={"measure": "ssim"})
+    scan(studio)
+    with studio.worker():
+        asset = studio.wait_for(b"a.mp4", "proxied", "failed")
+    assert len(studio.frames(asset["id"])) == 1
+
+
+def test_a_file_that_is_no_picture_fails_alone_and_says_why(studio: Studio, root: Path) -> None:
+    put(root, b"a.jpg", b"not a picture")
+    put(root, b"b.jpg", photo())
+    studio.desk.add_library(root)
+    scan(studio)
+    with studio.worker():
+        bad = studio.wait_for(b"a.jpg", "failed", "proxied")
+        assert studio.wait_for(b"b.jpg", "failed", "proxied")["status"] == "proxied"
+    assert (bad["status"], bad["error_code"]) == ("failed", "unsupported")
+    assert bad["error_message"]
+    assert bad["retry_count"] == 1
+
+
+def test_a_hash_that_is_wanted_comes_from_the_same_read(studio: Studio, root: Path) -> None:
+    put(root, b"a.jpg", photo())
+    studio.desk.add_library(root, hash_policy="all")
+    scan(studio)
+    studio.desk.change("UPDATE library_files SET needs_hash = true")
+    with studio.worker():
+        studio.wait_for(b"a.jpg", "proxied", "failed")
+    file = studio.desk.files()[b"a.jpg"]
+    assert (file["needs_hash"], file["hash_algorithm"]) == (False, "blake3")
+    assert bytes(file["content_hash"]) == blake3((root / "a.jpg").read_bytes()).digest()
+
+
+def test_a_file_that_changed_since_the_scan_is_not_decoded(studio: Studio, root: Path) -> None:
+    put(root, b"a.jpg", photo())
+    studio.desk.add_library(root)
+    scan(studio)
+    put(root, b"a.jpg", photo(300, 300))
+    with studio.worker():
+        assert studio.wait_for(b"a.jpg", "failed", "proxied")["error_code"] == "changed"
+        # The next scan sees it, and it is decoded anew.
+        assert studio.desk.run(JobKind.SCAN)["status"] == "completed"
+        assert studio.wait_for(b"a.jpg", "proxied")["width"] == 300
+
+
+def test_what_was_made_of_an_earlier_state_is_replaced(studio: Studio, root: Path) -> None:
+    film(root / "a.mp4", frames=100)
+    studio.desk.add_library(root, sampling_limit=4)
+    scan(studio)
+    with studio.worker():
+        first = studio.wait_for(b"a.mp4", "proxied", "failed")
+        film(root / "a.mp4", frames=50)
+        assert studio.desk.run(JobKind.SCAN)["status"] == "completed"
+        eventually(lambda: studio.asset(b"a.mp4")["version"] != first["version"], 60)
+        second = studio.wait_for(b"a.mp4", "proxied", "failed")
+        assert second["duration_ms"] == 2000
+        eventually(lambda: all(second["version"] in name for name in studio.cached()))
+    assert len(studio.frames(first["id"])) == 4
+    assert max(studio.frames(first["id"]))[0] < 2000
+
+
+def test_assets_wait_for_a_root_that_is_away(studio: Studio, root: Path) -> None:
+    put(root, b"a.jpg", photo())
+    studio.desk.add_library(root)
+    scan(studio)
+    away = root.with_name("away")
+    root.rename(away)
+    with studio.worker() as worker:
+        eventually(lambda: bytes(root) in worker._pipeline._absent)
+    asset = studio.asset(b"a.jpg")
+    assert (asset["status"], asset["retry_count"]) == ("pending", 0)
+    away.rename(root)
+    with studio.worker():
+        studio.wait_for(b"a.jpg", "proxied")
+
+
+def test_a_paused_library_stops_a_decode_at_once_and_leaves_nothing(
+    studio: Studio, root: Path
+) -> None:
+    film(root / "a.mp4", frames=4000, gop=4000)  # long enough to be caught
+    studio.desk.add_library(root)
+    scan(studio)
+    with studio.worker(decoder_memory_bytes=1 << 30) as worker:
+        studio.wait_for(b"a.mp4", "extracting")
+        eventually(lambda: worker._decoders.tally().items == 1)
+        studio.desk.change("UPDATE libraries SET is_active = false")
+        paused_at = time.monotonic()
+        studio.wait_for(b"a.mp4", "pending", "proxied")
+        seconds = time.monotonic() - paused_at
+        assert studio.asset(b"a.mp4")["status"] == "pending", "the video was too short"
+        assert studio.scratch() == []
+    assert studio.cached() == set()
+    # A tenth of that on an idle machine.
+    assert seconds < 5
+
+
+def test_a_worker_that_stops_puts_its_decode_back(studio: Studio, root: Path) -> None:
+    film(root / "a.mp4", frames=4000, gop=4000)
+    studio.desk.add_library(root)
+    scan(studio)
+    with studio.worker(stop_grace_seconds=0.5) as worker:
+        studio.wait_for(b"a.mp4", "extracting")
+        eventually(lambda: worker._decoders.tally().items == 1)
+    assert studio.asset(b"a.mp4")["status"] == "pending"
+    assert studio.asset(b"a.mp4")["lease_expires_at"] is None
+
+
+def test_assets_of_a_silent_worker_are_taken_over(studio: Studio, root: Path) -> None:
+    put(root, b"a.jpg", photo())
+    studio.desk.add_library(root)
+    scan(studio)
+    studio.desk.change(
+        "UPDATE assets SET status = 'extracting', worker_id = 'gone', lease_epoch = 1,"
+        " lease_expires_at = 1000"
+    )
+    with studio.worker():
+        assert studio.wait_for(b"a.jpg", "proxied", "failed")["status"] == "proxied"
+
+
+def test_a_file_that_is_gone_fails_and_comes_back_with_the_next_scan(
+    studio: Studio, root: Path
+) -> None:
+    put(root, b"a.jpg", photo())
+    put(root, b"b.jpg", photo())
+    studio.desk.add_library(root)
+    scan(studio)
+    info = (root / "a.jpg").stat()
+    (root / "a.jpg").rename(root.with_name("kept.jpg"))
+    with studio.worker():
+        assert studio.wait_for(b"a.jpg", "failed", "proxied")["error_code"] == "not_found"
+        assert studio.desk.run(JobKind.SCAN)["status"] == "completed"
+        shutil.copyfile(root.with_name("kept.jpg"), root / "a.jpg")
+        os.utime(root / "a.jpg", ns=(info.st_atime_ns, info.st_mtime_ns))
+        assert studio.desk.run(JobKind.SCAN)["status"] == "completed"
+        assert studio.wait_for(b"a.jpg", "proxied")["retry_count"] == 1
+
+
+def test_libraries_in_the_trash_are_left_alone(studio: Studio, root: Path) -> None:
+    put(root, b"a.jpg", photo())
+    studio.desk.add_library(root)
+    scan(studio)
+    studio.desk.change("UPDATE libraries SET deleted_at = 1")
+    with studio.worker() as worker:
+        eventually(lambda: worker._pipeline._recovered_at > 0)
+        time.sleep(0.2)
+    assert studio.asset(b"a.jpg")["status"] == "pending"
+
+
+def test_a_scan_during_the_decode_has_the_new_state_decoded_next(
+    studio: Studio, root: Path, database: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(root, b"a.jpg", photo(640, 480))
+    studio.desk.add_library(root)
+    scan(studio)
+
+    def change_meanwhile() -> None:
+        put(root, b"a.jpg", photo(500, 400))
+        info = (root / "a.jpg").stat()
+        with database.control.write() as conn:
+            bound = {"size": info.st_size, "mtime": info.st_mtime_ns}
+            conn.execute(text("UPDATE library_files SET size_bytes = :size, mtime_ns = :mtime"),
+                         bound)  # fmt: skip
+
+    with studio.worker() as worker:
+        decode = worker._decoders.decode
+        changes = [change_meanwhile]
+
+        def meddle(*order: object) -> object:
+            reply = decode(*order)  # type: ignore[arg-type]
+            if changes:
+                changes.pop()()
+            return reply
+
+        monkeypatch.setattr(worker._decoders, "decode", meddle)
+        asset = studio.wait_for(b"a.jpg", "proxied", "failed")
+    assert changes == [], "nothing happened in between"
+    assert (asset["status"], asset["width"], asset["retry_count"]) == ("proxied", 500, 2)
