@@ -113,7 +113,8 @@ class LibraryService(LibraryServiceServicer):
         self, request: pb.ListFilesRequest, context: grpc.ServicerContext
     ) -> pb.ListFilesResponse:
         limit, slug = paging.size(request.page_size), names.library_slug(request.parent)
-        query = paging.fingerprint("files", slug, request.has_error, request.include_missing)
+        filters = request.rel_path, request.has_error, request.include_missing
+        query = paging.fingerprint("files", slug, *filters)
         after = paging.decode_path(request.page_token, query)
         with self._database.read() as conn:
             library = rules.get(conn, slug)
@@ -122,6 +123,7 @@ class LibraryService(LibraryServiceServicer):
                 library["slug"],
                 limit=limit + 1,
                 after_path=after,
+                rel_path=request.rel_path,
                 only_errors=request.has_error,
                 include_missing=request.include_missing,
             )
@@ -159,12 +161,18 @@ def _settings(library: pb.Library) -> dict[str, Any]:
         "hash_policy": wire.from_enum(pb.Library.HashPolicy, library.hash_policy),
         "hash_algorithm": wire.from_enum(pb.HashAlgorithm, library.hash_algorithm),
         "sampling_limit": library.sampling_limit or None,
+        "sampling_policy": _sampling_policy(library.sampling_policy),
         "include_globs": list(library.include_globs),
         "exclude_globs": list(library.exclude_globs),
         "skips_hidden": library.skips_hidden,
         "crosses_filesystems": library.crosses_filesystems,
         "min_size_bytes": library.min_size_bytes,
     }
+
+
+def _sampling_policy(policy: pb.SamplingPolicy) -> dict[str, str] | None:
+    measure = wire.from_enum(pb.SamplingPolicy.Measure, policy.measure)
+    return {"measure": measure} if measure else None
 
 
 def _masked(request: pb.UpdateLibraryRequest) -> dict[str, Any]:

@@ -13,6 +13,7 @@ def page(
     *,
     limit: int,
     after_path: bytes,
+    rel_path: bytes,
     only_errors: bool,
     include_missing: bool,
 ) -> list[Row]:
@@ -24,6 +25,8 @@ def page(
         .order_by(file.rel_path)
         .limit(limit)
     )
+    if rel_path:
+        query = query.where(file.rel_path == rel_path)
     if only_errors:
         query = query.where(file.error_code.is_not(None))
     if not include_missing:

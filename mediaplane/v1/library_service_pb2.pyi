@@ -22,7 +22,7 @@ HASH_ALGORITHM_BLAKE3: HashAlgorithm
 HASH_ALGORITHM_SHA256: HashAlgorithm
 
 class Library(_message.Message):
-    __slots__ = ("name", "display_name", "root_path", "root_path_display", "is_active", "scan_status", "hash_policy", "hash_algorithm", "sampling_limit", "create_time", "update_time", "last_scan", "include_globs", "exclude_globs", "skips_hidden", "crosses_filesystems", "min_size_bytes", "delete_time")
+    __slots__ = ("name", "display_name", "root_path", "root_path_display", "is_active", "scan_status", "hash_policy", "hash_algorithm", "sampling_limit", "create_time", "update_time", "last_scan", "include_globs", "exclude_globs", "skips_hidden", "crosses_filesystems", "min_size_bytes", "delete_time", "sampling_policy")
     class ScanStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         SCAN_STATUS_UNSPECIFIED: _ClassVar[Library.ScanStatus]
@@ -59,6 +59,7 @@ class Library(_message.Message):
     CROSSES_FILESYSTEMS_FIELD_NUMBER: _ClassVar[int]
     MIN_SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     DELETE_TIME_FIELD_NUMBER: _ClassVar[int]
+    SAMPLING_POLICY_FIELD_NUMBER: _ClassVar[int]
     name: str
     display_name: str
     root_path: bytes
@@ -77,7 +78,22 @@ class Library(_message.Message):
     crosses_filesystems: bool
     min_size_bytes: int
     delete_time: _timestamp_pb2.Timestamp
-    def __init__(self, name: _Optional[str] = ..., display_name: _Optional[str] = ..., root_path: _Optional[bytes] = ..., root_path_display: _Optional[str] = ..., is_active: _Optional[bool] = ..., scan_status: _Optional[_Union[Library.ScanStatus, str]] = ..., hash_policy: _Optional[_Union[Library.HashPolicy, str]] = ..., hash_algorithm: _Optional[_Union[HashAlgorithm, str]] = ..., sampling_limit: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_scan: _Optional[_Union[ScanSession, _Mapping]] = ..., include_globs: _Optional[_Iterable[str]] = ..., exclude_globs: _Optional[_Iterable[str]] = ..., skips_hidden: _Optional[bool] = ..., crosses_filesystems: _Optional[bool] = ..., min_size_bytes: _Optional[int] = ..., delete_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    sampling_policy: SamplingPolicy
+    def __init__(self, name: _Optional[str] = ..., display_name: _Optional[str] = ..., root_path: _Optional[bytes] = ..., root_path_display: _Optional[str] = ..., is_active: _Optional[bool] = ..., scan_status: _Optional[_Union[Library.ScanStatus, str]] = ..., hash_policy: _Optional[_Union[Library.HashPolicy, str]] = ..., hash_algorithm: _Optional[_Union[HashAlgorithm, str]] = ..., sampling_limit: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_scan: _Optional[_Union[ScanSession, _Mapping]] = ..., include_globs: _Optional[_Iterable[str]] = ..., exclude_globs: _Optional[_Iterable[str]] = ..., skips_hidden: _Optional[bool] = ..., crosses_filesystems: _Optional[bool] = ..., min_size_bytes: _Optional[int] = ..., delete_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sampling_policy: _Optional[_Union[SamplingPolicy, _Mapping]] = ...) -> None: ...
+
+class SamplingPolicy(_message.Message):
+    __slots__ = ("measure",)
+    class Measure(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        MEASURE_UNSPECIFIED: _ClassVar[SamplingPolicy.Measure]
+        MEASURE_MSE: _ClassVar[SamplingPolicy.Measure]
+        MEASURE_SSIM: _ClassVar[SamplingPolicy.Measure]
+    MEASURE_UNSPECIFIED: SamplingPolicy.Measure
+    MEASURE_MSE: SamplingPolicy.Measure
+    MEASURE_SSIM: SamplingPolicy.Measure
+    MEASURE_FIELD_NUMBER: _ClassVar[int]
+    measure: SamplingPolicy.Measure
+    def __init__(self, measure: _Optional[_Union[SamplingPolicy.Measure, str]] = ...) -> None: ...
 
 class ScanSession(_message.Message):
     __slots__ = ("id", "state", "start_time", "end_time", "seen_files", "seen_bytes", "new_files", "changed_files", "missing_files", "errored_files", "error_code", "error_message")
@@ -234,18 +250,20 @@ class HashLibraryRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class ListFilesRequest(_message.Message):
-    __slots__ = ("parent", "page_size", "page_token", "has_error", "include_missing")
+    __slots__ = ("parent", "page_size", "page_token", "has_error", "include_missing", "rel_path")
     PARENT_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     HAS_ERROR_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_MISSING_FIELD_NUMBER: _ClassVar[int]
+    REL_PATH_FIELD_NUMBER: _ClassVar[int]
     parent: str
     page_size: int
     page_token: str
     has_error: bool
     include_missing: bool
-    def __init__(self, parent: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., has_error: _Optional[bool] = ..., include_missing: _Optional[bool] = ...) -> None: ...
+    rel_path: bytes
+    def __init__(self, parent: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., has_error: _Optional[bool] = ..., include_missing: _Optional[bool] = ..., rel_path: _Optional[bytes] = ...) -> None: ...
 
 class ListFilesResponse(_message.Message):
     __slots__ = ("files", "next_page_token")
