@@ -39,7 +39,7 @@ class Studio:
         """A worker as its process runs it, in a hurry."""
         usual = {"slots": 1, "priority_slots": 0, "image_slots": 1, "poll_seconds": 0.02,
                  "progress_seconds": 0.05, "stop_grace_seconds": 2.0}  # fmt: skip
-        locations = Locations(self.state, self.data.url, "", "")
+        locations = Locations(self.state, "", "", "")
         locations.prepare()
         worker = Worker(self.data, DataSettings(**(usual | settings)), locations, threading.Event())
         worker.start()
