@@ -21,6 +21,9 @@ _FORMATS = (
 )
 # Where Matroska tells how long one of several streams is.
 _TAGGED_DURATION = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
+# AVI does not tell when a picture is shown. For these codecs it is guessed as if none were shown
+# later than others that follow it in the file.
+_REORDERED = frozenset({"h264", "hevc"})
 # Durations are not exact: a video that comes this close to its own is whole.
 _WHOLE = 0.9
 # What these formats begin with, some bytes into the file: to tell a broken one from another.
@@ -109,8 +112,11 @@ def read_packets(
 ) -> Iterator[VideoPacket]:
     """Yield the packets of a video up to its end, or up to where it cannot be read further."""
     end = 0
+    is_guessed = container.format.name == "avi" and video.codec_context.name in _REORDERED
     try:
         for packet in container.demux(video):
+            if is_guessed:
+                packet.pts = None
             if packet.is_corrupt:
                 degrade()
             # An empty one stands for the end.

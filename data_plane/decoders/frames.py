@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator
 
 from av import VideoFrame
 
-from data_plane.decoders.groups import MAX_REORDERED, Decoder, Group, VideoPacket, packet_time
+from data_plane.decoders.groups import MAX_REORDERED, Group, StreamDecoder, VideoPacket, packet_time
 from data_plane.decoders.keyframes import Keyframes
 from data_plane.decoders.messages import FrameMeasure
 from data_plane.decoders.windows import Windows
 
 
 def pick_frames(
-    packets: Iterable[VideoPacket], decoder: Decoder, windows: Windows, measure: FrameMeasure
+    packets: Iterable[VideoPacket], decoder: StreamDecoder, windows: Windows, measure: FrameMeasure
 ) -> Iterator[VideoFrame]:
     """Yield the frame of each window, in order; the same again where a picture stands still."""
     sampler = _Sampler(decoder, windows, measure)
@@ -28,7 +28,7 @@ def pick_frames(
 class _Sampler:
     """Where a pass over a video is."""
 
-    def __init__(self, decoder: Decoder, windows: Windows, measure: FrameMeasure) -> None:
+    def __init__(self, decoder: StreamDecoder, windows: Windows, measure: FrameMeasure) -> None:
         self._decoder = decoder
         self._windows = windows
         # Of the window that the last keyframe is in.

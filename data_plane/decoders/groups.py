@@ -21,7 +21,7 @@ MAX_REORDERED = 16
 _SKIPPING_CODECS = frozenset({"h264", "mpeg1video", "mpeg2video", "mpeg4"})
 
 
-class Decoder:
+class StreamDecoder:
     """The decoder of one stream; errors of single packets only leave a mark."""
 
     def __init__(self, stream: VideoStream, max_pixels: int) -> None:
@@ -91,7 +91,7 @@ class Group:
             self.head.append(packet)
 
     def show(
-        self, decoder: Decoder, centres: deque[int], *, is_complete: bool
+        self, decoder: StreamDecoder, centres: deque[int], *, is_complete: bool
     ) -> Iterator[VideoFrame]:
         """Yield what is shown at each of these times, and remove those times.
 
@@ -102,7 +102,7 @@ class Group:
             if self._shown is not None:
                 yield self._shown
 
-    def _reach(self, decoder: Decoder, centres: deque[int], *, is_complete: bool) -> bool:
+    def _reach(self, decoder: StreamDecoder, centres: deque[int], *, is_complete: bool) -> bool:
         """Decode until it is known what is shown at the first of some times."""
         wanted = self._time_shown_at(centres[0])
         while True:
@@ -130,7 +130,7 @@ class Group:
         count = bisect_right(self._times, time)
         return self._times[count - 1] if count else None
 
-    def _decode(self, decoder: Decoder, packet: VideoPacket, wanted: int | None) -> None:
+    def _decode(self, decoder: StreamDecoder, packet: VideoPacket, wanted: int | None) -> None:
         if not self._is_started:
             decoder.restart()
         # A picture before the wanted one is shown at no time that is still to come.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from av import VideoFrame
 
-from data_plane.decoders.groups import Decoder, VideoPacket
+from data_plane.decoders.groups import StreamDecoder, VideoPacket
 from data_plane.decoders.messages import FrameMeasure
 from data_plane.decoders.stills import shrink
 from data_plane.decoders.windows import Miniature, sort_by_typicality
@@ -16,7 +16,7 @@ _KEPT_BYTES = 64 << 20
 class Keyframes:
     """The keyframes of one window, as packets: only one of them is needed in full in the end."""
 
-    def __init__(self, decoder: Decoder, measure: FrameMeasure) -> None:
+    def __init__(self, decoder: StreamDecoder, measure: FrameMeasure) -> None:
         self._decoder = decoder
         self._measure = measure
         self._heads: list[Sequence[VideoPacket]] = []

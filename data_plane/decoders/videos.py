@@ -24,7 +24,7 @@ from data_plane.decoders.containers import (
 )
 from data_plane.decoders.frames import pick_frames
 from data_plane.decoders.galleries import Gallery
-from data_plane.decoders.groups import Decoder, time_of
+from data_plane.decoders.groups import StreamDecoder, time_of
 from data_plane.decoders.messages import DecodeFailed, Done, Failure, Frame, Order, Product
 from data_plane.decoders.sources import Source
 from data_plane.decoders.stills import Still, draw
@@ -42,7 +42,7 @@ class _Opened:
     container: InputContainer
     video: VideoStream
     windows: Windows
-    decoder: Decoder
+    decoder: StreamDecoder
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,9 @@ def _sample(
     with open_container(source) as container:
         video = find_video(container, order.limits)
         windows = _cut(order, source, container, video)
-        opened = _Opened(order, container, video, windows, Decoder(video, order.limits.max_pixels))
+        opened = _Opened(
+            order, container, video, windows, StreamDecoder(video, order.limits.max_pixels)
+        )
         gallery = Gallery(order.outputs)
         for still in _draw_distinct(pick(opened), opened):
             gallery.add(still)
