@@ -10,7 +10,6 @@ import grpc
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
-from mediaplane.v1 import asset_service_pb2 as assets_v1
 from mediaplane.v1 import asset_service_pb2_grpc as assets_grpc
 from mediaplane.v1 import content_service_pb2_grpc as content_grpc
 from mediaplane.v1 import data_plane_service_pb2 as data_plane_v1
@@ -152,10 +151,6 @@ class Client:
     def scan_errors(self, slug: str, limit: int | None = None) -> Iterator[libraries_v1.ScanError]:
         request = libraries_v1.ListScanErrorsRequest(parent=library_name(slug))
         return pages(self.library_service.ListScanErrors, request, "scan_errors", limit)
-
-    def assets(self, slug: str, limit: int | None = None) -> Iterator[assets_v1.Asset]:
-        request = assets_v1.ListAssetsRequest(parent=library_name(slug))
-        return pages(self.asset_service.ListAssets, request, "assets", limit)
 
     def duplicate_groups(
         self,

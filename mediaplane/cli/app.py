@@ -15,6 +15,7 @@ from mediaplane.cli import (
     planes,
     probe,
     scan,
+    thumbnail,
     trash,
     up,
     verify,
@@ -71,6 +72,7 @@ scan.add_to(app)
 verify.add_to(app)
 app.add_typer(file.app)
 app.add_typer(asset.app)
+app.add_typer(thumbnail.app)
 app.add_typer(duplicates.app)
 app.add_typer(cache.app)
 probe.add_to(job.app)

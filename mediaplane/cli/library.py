@@ -72,6 +72,13 @@ Algorithm = Annotated[
 ]  # fmt: skip
 
 
+class FrameMeasure(StrEnum):
+    """What tells how much two frames of a video differ."""
+
+    MSE = "mse"
+    SSIM = "ssim"
+
+
 @command(
     app,
     "add",
@@ -161,6 +168,7 @@ def show(session: Session, slug: Slug, as_json: Json = False) -> None:
     examples=[
         "mediaplane library set holidays --exclude '*.tmp' --exclude cache --min-size 1M",
         "mediaplane library set holidays --include-all --no-skip-hidden",
+        "mediaplane library set films --frames 50 --frame-measure ssim",
     ],
 )
 def set_settings(
@@ -182,9 +190,20 @@ def set_settings(
     min_size: MinSize = None,
     hash_policy: HashedFiles = None,
     hash_algorithm: Algorithm = None,
+    frames: Annotated[
+        int | None,
+        typer.Option(
+            "--frames", metavar="N", min=1, help="Most frames that represent a video.",
+            show_default=False,
+        ),
+    ] = None,
+    frame_measure: Annotated[
+        FrameMeasure | None,
+        typer.Option("--frame-measure", help="What they are chosen by.", show_default=False),
+    ] = None,
     as_json: Json = False,
-) -> None:
-    """Change what a library is called and what its scans look at, from the next one on.
+) -> None:  # fmt: skip
+    """Change what a library is called, what its scans look at, and how its videos are shown.
 
     Patterns take the place of those there were. `library add --help` tells how they are written.
     """
@@ -197,6 +216,10 @@ def set_settings(
         "min_size_bytes": min_size,
         "hash_policy": _on_the_wire("HASH_POLICY", hash_policy),
         "hash_algorithm": _on_the_wire("HASH_ALGORITHM", hash_algorithm),
+        "sampling_limit": frames,
+        "sampling_policy": {"measure": _on_the_wire("MEASURE", frame_measure)}
+        if frame_measure
+        else None,
     }
     changes = _given(settings)
     if not changes:

@@ -49,9 +49,11 @@ def fields(library: Any, known: dict[str, int]) -> list[tuple[str, str]]:
 
 def _settings(library: Any) -> list[tuple[str, str]]:
     smallest = library.min_size_bytes
+    measure = enum_name(library.sampling_policy, "measure")
     return [
         ("Hashed files", enum_name(library, "hash_policy")),
         ("Hash algorithm", enum_name(library, "hash_algorithm")),
+        ("Video frames", f"{library.sampling_limit} by {measure}"),
         ("Included", ", ".join(library.include_globs) or "all files"),
         ("Excluded", ", ".join(library.exclude_globs)),
         ("Hidden files", "passed over" if library.skips_hidden else "scanned"),

@@ -21,7 +21,7 @@ def _commands(group: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ..
 
 
 COMMANDS = sorted(_commands(get_command(app)))
-LISTINGS = [words for words in COMMANDS if words[-1] in {"list", "files"}]
+LISTINGS = [words for words in COMMANDS if words[-1] in {"list", "files", "frames"}]
 
 
 def _help(words: tuple[str, ...]) -> str:
@@ -35,7 +35,9 @@ def test_the_commands_are_the_documented_ones() -> None:
         "up", "scan", "hash", "verify", "control-plane", "data-plane",
         "library add", "library list", "library show", "library set", "library pause",
         "library resume", "library remove", "library restore", "trash list", "trash empty",
-        "file list", "asset list", "duplicates list", "duplicates files", "duplicates export",
+        "file list", "asset list", "asset show", "asset frames", "asset get", "asset retry",
+        "thumbnail get", "thumbnail list", "thumbnail clean",
+        "duplicates list", "duplicates files", "duplicates export",
         "duplicates verify",
         "job list", "job show", "job watch", "job events", "job cancel", "job retry", "job probe",
         "worker list", "worker pause", "worker resume", "worker shutdown", "worker dump",

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import insert, text
 
+from mediaplane import media
 from mediaplane.paths import display
 from mediaplane.protocol.tables import assets, scan_errors
 from mediaplane.v1 import asset_service_pb2 as assets_pb
@@ -84,7 +85,7 @@ def test_a_path_comes_back_byte_for_byte_with_a_form_to_show(control: ControlPla
     assert {file.rel_path for file in files} == set(PATHS)
     assert [file.rel_path_display for file in files] == [display(name) for name in sorted(PATHS)]
     assert len({file.rel_path_display for file in files}) == len(PATHS)
-    (asset, *_) = control.client.assets("photos")
+    (asset, *_) = media.assets(control.client, "photos")
     assert (asset.type, asset.state) == (assets_pb.Asset.TYPE_IMAGE, assets_pb.Asset.STATE_PENDING)
     assert asset.modify_time_seconds == 1.5
 

@@ -1,0 +1,94 @@
+"""Writes what a server sends to a file, as a whole or not at all, and never into a library."""
+
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mediaplane.cli import output
+from mediaplane.paths import display
+
+if TYPE_CHECKING:
+    from mediaplane.client import Client
+
+Target = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Where to write; - is the standard output."
+    ),
+]
+
+
+def save(chunks: Iterator[Any], target: str) -> int:
+    """Write a stream of content to a file; returns its size."""
+    from mediaplane.client import CommandFailed  # noqa: PLC0415 - imports gRPC
+
+    first = next(chunks)  # what is refused leaves no trace
+    written = 0
+    with _opened(target) as sink:
+        for chunk in chain([first], chunks):
+            written += sink.write(chunk.data)
+        if written != first.size_bytes:
+            raise CommandFailed(
+                f"Only {written} of {first.size_bytes} bytes came in; ask for it again."
+            )
+    return written
+
+
+def check_json(target: str, *, as_json: bool) -> None:
+    """Refuse to write two things to the standard output."""
+    if as_json and target == "-":
+        raise typer.BadParameter(
+            "--json goes to the standard output as well; name a file.", param_hint="--output"
+        )
+
+
+def report(target: str, size_bytes: int, about: dict[str, Any], *, as_json: bool) -> None:
+    """Tell what was written, unless it is all on the standard output."""
+    if as_json:
+        output.json_document({**about, "output": target, "output_bytes": size_bytes})
+    elif target != "-":
+        output.say(f"Wrote {target}, {output.human_bytes(size_bytes)}")
+
+
+def check_is_outside(client: "Client", target: str) -> None:
+    """Refuse to write into a library."""
+    if target == "-":
+        return
+    from mediaplane.client import CommandFailed  # noqa: PLC0415 - imports gRPC
+
+    folder = os.fsencode(os.path.realpath(os.path.dirname(os.path.abspath(target)))) + b"/"
+    for library in client.libraries():
+        if folder.startswith(os.path.realpath(library.root_path).rstrip(b"/") + b"/"):
+            raise CommandFailed(
+                f"{display(os.fsencode(target))} lies in the library"
+                f" {library.name.removeprefix('libraries/')}, in which nothing is ever written;"
+                " choose another place."
+            )
+
+
+@contextmanager
+def _opened(target: str) -> Iterator[IO[bytes]]:
+    if target == "-":
+        yield sys.stdout.buffer
+        return
+    if os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
+        with open(target, "wb") as sink:  # a device or a pipe must not be replaced by a file
+            yield sink
+        return
+    # Complete before it has its name: nobody takes half a picture for a whole one.
+    part = f"{target}.{secrets.token_hex(4)}.part"
+    try:
+        with open(part, "xb") as sink:
+            yield sink
+        os.replace(part, target)
+    except BaseException:
+        if os.path.exists(part):
+            os.unlink(part)
+        raise
