@@ -61,9 +61,10 @@ def retry_assets(client: Client, slug: str) -> int:
     return client.asset_service.RetryAssets(request).retried_assets
 
 
-def pipeline(client: Client) -> assets_v1.PipelineStatus:
-    """How much of all libraries is still to be processed."""
-    return client.asset_service.GetPipelineStatus(assets_v1.GetPipelineStatusRequest())
+def pipeline(client: Client, slug: str = "-") -> assets_v1.PipelineStatus:
+    """How much of a library, or of all, is still to be processed."""
+    request = assets_v1.GetPipelineStatusRequest(parent=library_name(slug))
+    return client.asset_service.GetPipelineStatus(request)
 
 
 def rendition(client: Client, asset: str, what: str) -> Iterator[content_v1.ContentChunk]:

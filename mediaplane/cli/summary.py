@@ -8,6 +8,7 @@ from mediaplane.cli.documents import document as plain
 from mediaplane.cli.documents import last_part, library_document, library_of
 
 if TYPE_CHECKING:
+    from mediaplane.cli.pipeline import Media
     from mediaplane.client import Client
 
 _SHOWN_GROUPS = 20
@@ -15,7 +16,11 @@ _SHOWN_FILES = 4
 
 
 def document(
-    client: "Client", statistics: Any, elapsed_seconds: float, failures: list[str]
+    client: "Client",
+    statistics: Any,
+    media: "Media",
+    elapsed_seconds: float,
+    failures: list[str],
 ) -> dict[str, Any]:
     """The summary as one JSON document."""
     figures = plain(statistics)
@@ -28,6 +33,7 @@ def document(
         "grouped_files": statistics.grouped_files,
         "reclaimable_bytes": statistics.reclaimable_bytes,
         "errors": statistics.errors,
+        "media": media._asdict(),
         "failures": failures,
         "elapsed_seconds": round(elapsed_seconds, 3),
         "libraries": [
@@ -37,7 +43,7 @@ def document(
     }
 
 
-def show(statistics: Any, elapsed_seconds: float) -> None:
+def show(client: "Client", statistics: Any, media: "Media", elapsed_seconds: float) -> None:
     """The summary for people."""
     files = output.plural(statistics.files, "file")
     copies = output.plural(statistics.duplicate_files, "extra copy", "extra copies")
@@ -47,16 +53,22 @@ def show(statistics: Any, elapsed_seconds: float) -> None:
             ("Found", f"{files}, {output.human_bytes(statistics.bytes)}"),
             ("Duplicates", f"{copies} in {groups}"),
             ("Reclaimable", output.human_bytes(statistics.reclaimable_bytes)),
+            ("Media", _media(media)),
             ("Errors", output.human_count(statistics.errors)),
             ("Time", output.human_seconds(elapsed_seconds)),
         ]
     )
     for library in statistics.libraries:
+        slug = last_part(library.library)
         if library.errors:
-            slug = last_part(library.library)
             output.say(
                 f"{output.plural(library.errors, 'file')} could not be read:"
                 f" mediaplane file list {slug} --errors"
+            )
+        if media.failed_assets and (failed := _failed_assets(client, slug)):
+            output.say(
+                f"{output.plural(failed, 'image or video', 'images and videos')} could not be"
+                f" processed: mediaplane asset list {slug} --only failed"
             )
 
 
@@ -76,6 +88,19 @@ def show_groups(client: "Client", statistics: Any) -> None:
     if statistics.groups > _SHOWN_GROUPS:
         output.say()
         output.say(f"and {output.human_count(statistics.groups - _SHOWN_GROUPS)} more groups")
+
+
+def _failed_assets(client: "Client", slug: str) -> int:
+    """How many images and videos of a library could not be processed."""
+    from mediaplane.media import pipeline  # noqa: PLC0415 - imports gRPC
+
+    return pipeline(client, slug).failed_assets
+
+
+def _media(media: "Media") -> str:
+    """'12 processed, 1 failed'; '' where there is nothing to say."""
+    numbers = zip(("processed", "failed", "waiting"), media, strict=True)
+    return ", ".join(f"{output.human_count(number)} {what}" for what, number in numbers if number)
 
 
 def _library(library: dict[str, Any], totals: dict[str, dict[str, Any]]) -> dict[str, Any]:

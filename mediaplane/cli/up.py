@@ -1,5 +1,6 @@
 """`mediaplane up`: everything at once, from a directory to its duplicates."""
 
+import os
 import shlex
 import shutil
 import sys
@@ -57,18 +58,23 @@ def up(
             show_default=False,
         ),
     ] = None,
+    no_media: Annotated[
+        bool, typer.Option("--no-media", help="Make no thumbnails and proxies now.")
+    ] = False,
     accept_new_root: AcceptNewRoot = False,
     as_json: Json = False,
 ) -> None:
-    """Scan directories and show the duplicates in them.
+    """Scan directories, show the duplicates in them, and make thumbnails and proxies.
 
     Directories become libraries the first time. Running it again reads only what is new or
     changed. Nothing in the directories is changed. Stop it at any time with Ctrl-C; the next
     run goes on from there.
     """
     _check_watch(session, watch=watch, watch_interval=watch_interval, once=once)
-    from mediaplane.cli import campaign  # noqa: PLC0415 - imports gRPC
+    from mediaplane.cli import campaign, pipeline  # noqa: PLC0415 - imports gRPC
 
+    if no_media:
+        os.environ.update(pipeline.WITHOUT_MEDIA)  # of which a data plane to be started learns
     started = time.monotonic()
     with session.client(works=True) as client:
         libraries = campaign.find_libraries(client, [absolute(path) for path in paths or ()])
@@ -79,13 +85,19 @@ def up(
         failures = campaign.work(
             client, libraries, accept_new_root=accept_new_root, is_shown=not as_json
         )
+        is_awaited = not (no_media or watch)  # who watches wants to hear of changes meanwhile
+        made = (
+            pipeline.finish(client, is_shown=not as_json)
+            if is_awaited
+            else pipeline.current(client)
+        )
         statistics = client.statistics()
         elapsed = time.monotonic() - started
         if as_json:
             write = output.json_line if watch else output.json_document
-            write(summary.document(client, statistics, elapsed, failures))
+            write(summary.document(client, statistics, made, elapsed, failures))
         else:
-            summary.show(statistics, elapsed)
+            summary.show(client, statistics, made, elapsed)
         if not once:
             if not as_json:
                 summary.show_groups(client, statistics)
