@@ -46,7 +46,7 @@ def open_container(source: Source) -> InputContainer:
             # The descriptor is open already, and there is nothing else to open.
             options={"format_whitelist": _FORMATS, "protocol_whitelist": "none"},
             metadata_errors="replace",
-            buffer_size=256 << 10,
+            buffer_size=64 << 10,
         )
     except MemoryError:
         raise

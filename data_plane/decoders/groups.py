@@ -19,6 +19,7 @@ else:
 MAX_REORDERED = 16
 # Of these, pictures that no other refers to can be left out without a trace.
 _SKIPPING_CODECS = frozenset({"h264", "mpeg1video", "mpeg2video", "mpeg4"})
+_MARGIN_PIXELS = 1 << 20
 
 
 class StreamDecoder:
@@ -29,8 +30,8 @@ class StreamDecoder:
         self._context = stream.codec_context
         # One decoder process runs per core.
         self._context.thread_count = 1
-        # The size may change from one picture to the next.
-        self._context.options = {"max_pixels": str(max_pixels)}
+        # The size may change from one picture to the next; decoders count margins of their own.
+        self._context.options = {"max_pixels": str(2 * max_pixels + _MARGIN_PIXELS)}
         self._can_skip = self._context.name in _SKIPPING_CODECS
 
     def degrade(self) -> None:

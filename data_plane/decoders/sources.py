@@ -10,7 +10,7 @@ from mediaplane.protocol.values import HashAlgorithm
 
 # A file that is hashed is fetched as a whole, so in large blocks; of any other only what is needed.
 _WHOLE_BLOCK_BYTES = 4 << 20
-_PART_BLOCK_BYTES = 256 << 10
+_PART_BLOCK_BYTES = 128 << 10
 # Demuxers read an index at the end of a file first, and then on from its beginning; only then do
 # they come to that end again. So what lies behind is forgotten, and what lies ahead is kept.
 _KEPT_BYTES = 96 << 20
