@@ -51,6 +51,8 @@ def main() -> int:
     verdicts = Verdicts()
     with tempfile.TemporaryDirectory() as place:
         for name, sources in _corpora(Path(place)).items():
+            # Large ones first, lest one lane ends with a file that leaves the other idle.
+            sources.sort(key=_pixels, reverse=True)
             megapixels = sum(map(_pixels, sources)) / 1e6
             title(f"{name}: {len(sources)} JPEG files, {megapixels:.0f} megapixels in all")
             _compare(name, sources, Path(place), verdicts)

@@ -35,8 +35,12 @@ def scale_down(image: pyvips.Image, size_px: int) -> pyvips.Image:
     """
     # Without a profile there is nothing to transform, yet asking for one costs ten times as much
     # as all the rest: libvips then goes through Lab, only to arrive at the same pixels.
-    is_plain = "icc-profile-data" not in image.get_fields() and image.interpretation != "cmyk"
-    colours = {} if is_plain else {"output_profile": "srgb"}
+    is_ink = image.interpretation == "cmyk"
+    is_plain = "icc-profile-data" not in image.get_fields() and not is_ink
+    # As photo programs do: another intent turns the black of inks into grey.
+    colours = {} if is_plain else {"output_profile": "srgb", "intent": "perceptual"}
+    if is_ink:
+        colours["input_profile"] = "cmyk"  # unless it has one of its own
     small = image.thumbnail_image(size_px, height=size_px, size="down", **colours)
     if small.interpretation != "srgb":
         small = small.colourspace("srgb")
