@@ -21,17 +21,24 @@ from mediaplane.protocol.statements import among, id_list
 LIMIT = 5000
 
 _FOUND = (
+    # Apart, because SQLite would conclude that the hash of the new file is not NULL, and look for
+    # all of those in place of the one that is equal.
+    "WITH missing AS MATERIALIZED (SELECT * FROM library_files"
+    "  WHERE is_missing AND content_hash IS NOT NULL) "
     "SELECT m.id AS old_id, n.id AS new_id, m.library_id, m.rel_path AS old_name, n.rel_path,"
     " n.mtime_ns, n.device, n.inode,"
-    # What was made of the new file under its own name would be lost with its row.
+    # Thumbnails that somebody asked for stay with their file, and work under way is not disturbed.
+    # Whatever else was made of the new file was made of the old one, or can be.
     " EXISTS (SELECT 1 FROM thumbnails t WHERE t.file_id = n.id) OR EXISTS (SELECT 1 FROM assets a"
-    "  WHERE a.library_id = n.library_id AND a.rel_path = n.rel_path AND (a.status <> 'pending'"
-    "  OR EXISTS (SELECT 1 FROM video_frames v WHERE v.asset_id = a.id))) AS has_own"
-    " FROM library_files m JOIN library_files n ON n.hash_algorithm = m.hash_algorithm"
-    " AND n.content_hash = m.content_hash AND n.size_bytes = m.size_bytes"
-    " AND n.library_id = m.library_id AND NOT n.is_missing AND NOT n.needs_hash"
-    " AND n.content_hash IS NOT NULL AND coalesce(n.media_type, '') = coalesce(m.media_type, '')"
-    " WHERE m.is_missing AND m.content_hash IS NOT NULL"
+    "  WHERE a.library_id = n.library_id AND a.rel_path = n.rel_path"
+    "  AND a.status IN ('extracting', 'analyzing')) AS has_own"
+    # In this order: few files are missing, and their hashes find the others.
+    " FROM missing m CROSS JOIN library_files n"
+    " WHERE n.hash_algorithm = m.hash_algorithm AND n.content_hash = m.content_hash"
+    " AND NOT n.is_missing AND NOT n.needs_hash AND n.library_id = m.library_id"
+    # The sum keeps the index of sizes out of it.
+    " AND n.size_bytes + 0 = m.size_bytes"
+    " AND coalesce(n.media_type, '') = coalesce(m.media_type, '')"
     # New is what no scan had seen before the one that missed the other file.
     " AND n.created_at >= coalesce((SELECT max(s.started_at) FROM scan_sessions s"
     "  WHERE s.library_id = m.library_id AND s.started_at <= m.updated_at), m.updated_at)"
@@ -58,15 +65,13 @@ def follow(conn: Connection) -> int:
 def _forget_new(conn: Connection, moves: Sequence[Row]) -> None:
     dialect = conn.dialect.name
     bound = {"ids": id_list([row["new_id"] for row in moves], dialect)}
-    these = among("f.id", "ids", dialect)
-    conn.execute(
-        prepared(
-            conn,
-            "DELETE FROM assets WHERE id IN (SELECT a.id FROM library_files f JOIN assets a"
-            f" ON a.library_id = f.library_id AND a.rel_path = f.rel_path WHERE {these})",
-        ),
-        bound,
+    their_assets = (
+        "(SELECT a.id FROM library_files f JOIN assets a ON a.library_id = f.library_id"
+        f" AND a.rel_path = f.rel_path WHERE {among('f.id', 'ids', dialect)})"
     )
+    for column in ("video_frames.asset_id", "assets.id"):
+        table, _, _ = column.partition(".")
+        conn.execute(prepared(conn, f"DELETE FROM {table} WHERE {column} IN {their_assets}"), bound)
     these = among("id", "ids", dialect)
     conn.execute(prepared(conn, f"DELETE FROM library_files WHERE {these}"), bound)
 

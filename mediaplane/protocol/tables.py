@@ -285,6 +285,10 @@ library_files = new_table(
         where="prefix_hash IS NOT NULL AND NOT is_missing",
     ),
     partial_index("ix_library_files_needs_hash", "id", where="needs_hash"),
+    # Few, and looked at by every hash job: they may have turned up elsewhere.
+    partial_index(
+        "ix_library_files_missing", "id", where="is_missing AND content_hash IS NOT NULL"
+    ),
     partial_index(
         "ix_library_files_error", "library_id", "rel_path", where="error_code IS NOT NULL"
     ),

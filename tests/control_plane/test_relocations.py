@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import insert, select, text, update
 
 from control_plane.policy import admission
 from control_plane.store import relocations
-from mediaplane.protocol.tables import library_files, thumbnails, video_frames
+from mediaplane.protocol.tables import assets, library_files, thumbnails, video_frames
 from mediaplane.protocol.values import JobKind
 from tests.control_plane.test_moved_files import absorbed, ids, known
 from tests.support.databases import Databases
@@ -128,6 +128,50 @@ def test_a_new_file_of_which_something_was_made_stays_itself(database: Databases
         Rows(conn).add("thumbnails", file_id=ids(database)[b"z"])
     assert follow(database) == 0
     assert files_of(database).keys() == {b"a", b"z"}
+
+
+def test_proxies_of_the_new_file_give_way_to_those_of_the_old_row(database: Databases) -> None:
+    known_library(database, known(b"a.jpg", 11, media_type="image", **content(1)))
+    before = ids(database)[b"a.jpg"]
+    with database.control.write() as conn:
+        Rows(conn).add("assets", library_id=LIBRARY, rel_path=b"a.jpg", type="image")
+    absorbed(database, [copy_of(b"z.jpg", 12, media_type="image")], b"a.jpg")
+    hash_new(database, **{"z.jpg": 1})
+    with database.control.write() as conn:
+        conn.execute(update(assets).values(status="proxied"))
+        new = conn.execute(select(assets.c.id).where(assets.c.rel_path == b"z.jpg")).scalar_one()
+        conn.execute(
+            insert(video_frames), {"asset_id": new, "timestamp_ms": 1, "is_keyframe": True}
+        )
+    assert follow(database) == 1
+    assert ids(database) == {b"z.jpg": before}
+    with database.control.read() as conn:
+        assert conn.execute(select(video_frames)).all() == []
+        assert conn.execute(select(assets.c.rel_path)).scalars().all() == [b"z.jpg"]
+
+
+def test_a_new_file_that_is_being_decoded_stays_itself_for_now(database: Databases) -> None:
+    known_library(database, known(b"a.jpg", 11, media_type="image", **content(1)))
+    absorbed(database, [copy_of(b"z.jpg", 12, media_type="image")], b"a.jpg")
+    hash_new(database, **{"z.jpg": 1})
+    with database.control.write() as conn:
+        conn.execute(update(assets).values(status="extracting"))
+    assert follow(database) == 0
+
+
+def test_missing_files_are_looked_for_by_their_hashes_and_nothing_else_is_read(
+    database: Databases,
+) -> None:
+    with database.control.write() as conn:
+        if conn.dialect.name == "postgresql":
+            conn.execute(text("SET LOCAL enable_seqscan = off"))
+        explain = "EXPLAIN QUERY PLAN " if conn.dialect.name == "sqlite" else "EXPLAIN "
+        lines = conn.execute(text(explain + relocations._FOUND)).all()
+        found = "\n".join(str(line[-1]) for line in lines)
+    assert "ix_library_files_missing" in found
+    assert "ix_library_files_dedup_group" in found
+    if database.control.dialect == "sqlite":
+        assert "(hash_algorithm=? AND content_hash=?)" in found
 
 
 def test_a_file_of_another_library_is_another_file(database: Databases) -> None:
