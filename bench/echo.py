@@ -19,10 +19,11 @@ from mediaplane import serving
 from mediaplane.client import open_channel
 from mediaplane.v1.duplicate_service_pb2 import ListDuplicateGroupsResponse
 from mediaplane.v1.job_service_pb2 import ListJobsResponse
+from mediaplane.v1.thumbnail_service_pb2 import Thumbnail
 
 SERVICE = "bench.Echo"
 # A method for each, so that the server reads and writes the message as it is.
-MESSAGES = (ListDuplicateGroupsResponse, ListJobsResponse)
+MESSAGES = (ListDuplicateGroupsResponse, ListJobsResponse, Thumbnail)
 
 # Makes, of a message, a call that sends it there and back.
 Echoes = Callable[[Any], Callable[[], Any]]

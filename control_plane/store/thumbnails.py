@@ -15,6 +15,7 @@ from mediaplane.protocol.driver import Row, query_directly
 from mediaplane.protocol.machines import THUMBNAILS
 from mediaplane.protocol.statements import among, id_list, records, sql_type
 from mediaplane.protocol.tables import thumbnail_cleanup_jobs, thumbnails
+from mediaplane.protocol.values import ThumbnailStatus
 
 _QUEUE = "thumbnails"
 _CLEANUPS = "thumbnail_cleanups"
@@ -39,6 +40,14 @@ class Picture(NamedTuple):
     format: str
 
 
+_NEW: dict[str, Any] = dict.fromkeys(thumbnails.columns.keys()) | {
+    "status": ThumbnailStatus.PENDING.value,
+    "error_count": 0,
+    "is_due": False,
+}
+_SAME = " AND ".join(f"t.{name} = wanted.{name}" for name in Picture._fields)
+
+
 def picture_of(row: Row) -> Picture:
     """Return which picture a thumbnail is of."""
     return Picture(row["file_id"], row["file_version"], row["size_px"], row["format"])
@@ -58,7 +67,8 @@ def files(conn: Connection, file_ids: Iterable[int]) -> dict[int, Row]:
 
 def find(conn: Connection, pictures: Iterable[Picture]) -> dict[Picture, Row]:
     """Return the thumbnails that exist of these pictures, each with whether it may be requeued."""
-    rows = query_directly(conn, _find(conn.dialect.name), {"wanted": _encode(pictures)})
+    wanted = json.dumps([one._asdict() for one in pictures])
+    rows = query_directly(conn, _find(conn.dialect.name), {"wanted": wanted})
     return {picture_of(row): row for row in rows}
 
 
@@ -71,13 +81,11 @@ def add(
     """
     if not wanted:
         return {}
-    rows = query_directly(
-        conn,
-        _add(conn.dialect.name),
-        {"wanted": json.dumps([one._asdict() | dict(row) for one, row in wanted.items()]),
-         "capacity": capacity},
-    )  # fmt: skip
-    return {picture_of(row): row for row in rows}
+    stored = {picture: picture._asdict() | dict(row) for picture, row in wanted.items()}
+    bound = {"wanted": json.dumps([*stored.values()]), "capacity": capacity}
+    added = query_directly(conn, _add(conn.dialect.name), bound)
+    # The rest of a new row is known: to read it back took as long as to write it.
+    return {(picture := picture_of(row)): _NEW | stored[picture] | dict(row) for row in added}
 
 
 def requeue(conn: Connection, ids: Sequence[int], capacity: int) -> dict[Picture, Row]:
@@ -142,37 +150,37 @@ def cleanup(conn: Connection, cleanup_id: int) -> Row | None:
     return conn.execute(query, {"id": cleanup_id}).mappings().first()
 
 
-def _encode(pictures: Iterable[Picture]) -> str:
-    return json.dumps([one._asdict() for one in pictures])
-
-
-def _wanted(columns: Sequence[str], dialect: str) -> str:
-    return records("wanted", {name: sql_type(thumbnails, name) for name in columns}, dialect)
-
-
-def _same(left: str, right: str) -> str:
-    return " AND ".join(f"{left}.{name} = {right}.{name}" for name in Picture._fields)
+# Each is looked up by itself: to compare with a list, either database would read all thumbnails.
+# SQLite is kept to it by the order of the join, PostgreSQL by an offset that it cannot look behind.
+_ONE_BY_ONE = " OFFSET 0"
 
 
 @lru_cache(maxsize=2)
 def _find(dialect: str) -> str:
-    # In this order: SQLite would rather read all thumbnails and look for each in the list.
+    wanted = _wanted(Picture._fields, dialect)
+    known = f"thumbnails t WHERE {_SAME}"
+    if dialect == "postgresql":
+        known = f"LATERAL (SELECT t.* FROM {known}{_ONE_BY_ONE}) AS t"
     return (
         f"SELECT t.*, t.status = 'failed' AND t.retry_after <= {NOW_SQL[dialect]} AS is_due"
-        f" FROM {_wanted(Picture._fields, dialect)} CROSS JOIN thumbnails t"
-        f" WHERE {_same('t', 'wanted')}"
+        f" FROM {wanted} CROSS JOIN {known}"
     )
 
 
 @lru_cache(maxsize=2)
 def _add(dialect: str) -> str:
     now, names = NOW_SQL[dialect], ", ".join(_COLUMNS)
+    one_by_one = _ONE_BY_ONE if dialect == "postgresql" else ""
     return (
         f"WITH fresh AS (SELECT {names} FROM {_wanted(_COLUMNS, dialect)} WHERE NOT EXISTS"
-        f" (SELECT 1 FROM thumbnails t WHERE {_same('t', 'wanted')}))"
+        f" (SELECT 1 FROM thumbnails t WHERE {_SAME}{one_by_one}))"
         f" INSERT INTO thumbnails ({names}, created_at, updated_at)"
         f" SELECT {names}, {now}, {now} FROM fresh"
         f" WHERE {_FITS.format(more='(SELECT count(*) FROM fresh)')}"
         " ON CONFLICT (file_id, file_version, size_px, format) DO NOTHING"
-        " RETURNING *, false AS is_due"
+        f" RETURNING id, created_at, {', '.join(Picture._fields)}"
     )
+
+
+def _wanted(columns: Sequence[str], dialect: str) -> str:
+    return records("wanted", {name: sql_type(thumbnails, name) for name in columns}, dialect)
