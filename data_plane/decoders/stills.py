@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pyvips
 from av import VideoFrame
-from av.video.reformatter import Colorspace
+from av.video.reformatter import Colorspace, VideoReformatter
 
 from data_plane.decoders.hdr import is_hdr, map_tones
 from data_plane.decoders.messages import Frame
@@ -15,6 +15,9 @@ from data_plane.decoders.windows import MINIATURE_PX, Miniature
 # Of a frame that does not say how its colours are coded, players guess it by its height.
 _MAX_SD_HEIGHT_PX = 576
 _UNSPECIFIED, _RESERVED = 2, 3
+
+# They keep the tables of the last size; to set these up takes longer than to scale a small frame.
+_DRAWING, _SHRINKING = VideoReformatter(), VideoReformatter()
 
 
 # Pictures and arrays do not compare to true or false.
@@ -33,7 +36,8 @@ def draw(frame: VideoFrame, described: Frame, pixel_aspect: Fraction, size_px: i
     """Return a picture of a frame, with a longer side of so many pixels at most."""
     width, height = max(1, round(frame.width * pixel_aspect)), frame.height
     scale = min(1.0, size_px / max(width, height))
-    small = frame.reformat(
+    small = _DRAWING.reformat(
+        frame,
         max(1, round(width * scale)),
         max(1, round(height * scale)),
         "rgb48le" if is_hdr(frame) else "rgb24",
@@ -51,7 +55,7 @@ def draw(frame: VideoFrame, described: Frame, pixel_aspect: Fraction, size_px: i
 
 def shrink(frame: VideoFrame) -> Miniature:
     """Return a frame in 32 x 32 pixels."""
-    small = frame.reformat(MINIATURE_PX, MINIATURE_PX, "rgb24", interpolation="AREA")
+    small = _SHRINKING.reformat(frame, MINIATURE_PX, MINIATURE_PX, "rgb24", interpolation="AREA")
     return np.asarray(small.to_ndarray(), dtype=np.uint8)
 
 
