@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup run test check fmt proto docs lock bench bench-queue bench-pages bench-dedup bench-scale clean tools
+.PHONY: help setup run test check fmt proto docs lock bench bench-queue bench-pages bench-dedup bench-scale bench-media contact-sheet clean tools
 
 python := .venv/bin/python
 # Running needs less than developing; both live in the same .venv.
@@ -13,6 +13,7 @@ dev_stamp := .venv/.dev-stamp
 bench_stamp := .venv-bench/.stamp
 node := tests/wire/node
 node_stamp := $(node)/node_modules/.stamp
+sharp_stamp := bench/node/node_modules/.stamp
 
 help: ## list the targets
 	@echo "usage: make <target>"
@@ -84,6 +85,18 @@ bench-pages: $(dev_stamp) ## measure pages of listings among up to 10 million ro
 bench-scale: $(dev_stamp) ## measure memory, shared work and purges with a million files; BENCH_DIR=, QUICK=1
 	@$(python) -u -m bench.scale
 
+bench-media: $(dev_stamp) $(sharp_stamp) ## measure pictures beside sharp, videos beside ffmpeg, and thumbnail requests; QUICK=1
+	@command -v ffmpeg >/dev/null || tools/debian_tools.sh ffmpeg
+	@status=0; for part in media_pictures media_videos admission; do \
+	  $(python) -u -m bench.$$part || status=1; done; exit $$status
+
+$(sharp_stamp): bench/node/package-lock.json
+	@command -v npm >/dev/null || tools/debian_tools.sh npm
+	@npm ci --prefix bench/node --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null && touch $@
+
+contact-sheet: $(dev_stamp) ## draw real pictures and videos of every sort, to be looked at: build/contact-sheet.jpg
+	@$(python) -m tools.contact_sheet build/contact-sheet.jpg
+
 # uv is one of the development tools, so it is at hand whatever made .venv.
 $(bench_stamp): requirements-bench.txt | $(dev_stamp)
 	@rm -rf .venv-bench
@@ -93,5 +106,5 @@ $(bench_stamp): requirements-bench.txt | $(dev_stamp)
 	@touch $@
 
 clean: ## remove everything that can be made again
-	rm -rf .venv .venv-bench $(node)/node_modules build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .venv-bench $(node)/node_modules bench/node/node_modules build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
