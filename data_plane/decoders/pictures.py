@@ -91,7 +91,7 @@ def _supported(content: bytes, order: Order) -> Format:
     if found is Format.SVG and not order.limits.allows_svg:
         raise DecodeFailed(
             Failure.UNSUPPORTED,
-            "SVG is switched off, as its files are programs: set MEDIAPLANE_ALLOW_SVG=1 to decode it.",
+            "SVG is switched off, as its files are programs: MEDIAPLANE_ALLOW_SVG=1 decodes it.",
         )
     return found
 

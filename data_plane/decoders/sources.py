@@ -87,7 +87,7 @@ class Source:
 
     def _fetch(self, index: int) -> bytes:
         start = index * self._block_bytes
-        parts = []
+        parts: list[bytes] = []
         # A network file system may return less than asked for.
         while part := os.pread(self._fd, self._block_bytes - sum(map(len, parts)), start):
             parts.append(part)

@@ -41,7 +41,9 @@ def test_emptying_the_trash_has_the_derivatives_of_a_library_swept(
         commands.run("up", library, "--once")
         owners = assets(commands)
         assert len(owners) == 2
-        proxies = [put(commands.state, asset_path(owner, AssetFile.PROXY, "1-2")) for owner in owners]
+        proxies = [
+            put(commands.state, asset_path(owner, AssetFile.PROXY, "1-2")) for owner in owners
+        ]
         swept = commands.json("cache", "sweep")["job"]
         assert (swept["state"], swept["processed_items"]) == ("completed", 0)
         assert all(proxy.exists() for proxy in proxies)

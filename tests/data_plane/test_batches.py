@@ -74,7 +74,7 @@ def test_a_long_job_hands_back_what_waits_behind_it_and_another_worker_does_it(
         assert (held["status"], held["worker_id"]) == ("running", "first")
         # What was done before it does not wait for its end either.
         eventually(lambda: desk.job(before)["status"] == "completed")
-        assert [one.job_id for one in first.leases.all()] == [long]
+        assert [one.lessee.row_id for one in first.leases.all()] == [long]
 
 
 def test_a_result_that_cannot_be_recorded_puts_back_its_own_job_alone(
