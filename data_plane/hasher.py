@@ -68,12 +68,14 @@ def _open(jail: Jail, files: Iterable[SmallFile]) -> Iterator[Opened | OSError]:
         except OSError as error:
             yield from [error for _file in there]
             continue
-        for file in there:
-            try:
-                yield jail.open_file_in(folder_fd, file[0])
-            except OSError as error:
-                yield error
-        os.close(folder_fd)
+        try:
+            for file in there:
+                try:
+                    yield jail.open_file_in(folder_fd, file[0])
+                except OSError as error:
+                    yield error
+        finally:
+            os.close(folder_fd)
 
 
 def _read_ahead(files: Iterable[Opened | OSError]) -> list[Opened | OSError]:

@@ -1,16 +1,16 @@
 """Small files are hashed in batches by processes of their own, with the same results."""
 
 import os
-import resource
 import signal
 import threading
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 from blake3 import blake3
 
-from data_plane import hashers
+from data_plane import hasher, hashers
 from data_plane.digests import CHANGED, hash_small
 from data_plane.executor import Cancelled, Control, Hashed, HashResult, ToHash
 from data_plane.executors.hash import BATCH_FILES, MANY_FILES, hash_files
@@ -19,7 +19,7 @@ from data_plane.hashers import Hasher, hash_elsewhere
 from data_plane.jail import Jail
 from mediaplane.protocol.kinds import SMALL_BYTES
 from mediaplane.protocol.values import HashAlgorithm
-from tests.support.scanning import context
+from tests.support.scanning import context, put
 from tests.support.waiting import eventually
 
 FILES = 2 * BATCH_FILES + 10
@@ -150,18 +150,31 @@ def test_a_file_that_took_the_place_of_the_one_found_gets_no_hash(tmp_path: Path
     assert answers == [blake3(b"found").digest(), CHANGED]
 
 
-def test_files_that_are_not_in_memory_are_hashed_all_the_same(files: list[ToHash]) -> None:
-    os.sync()  # only what is on the disk can be dropped from memory
-    for file in files:
-        with Path(os.fsdecode(file.root), os.fsdecode(file.rel_path)).open("rb") as dropped:
-            os.posix_fadvise(dropped.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+def test_files_that_are_not_in_memory_are_hashed_all_the_same(
+    files: list[ToHash], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if every window of files came from the disk.
+    monkeypatch.setattr(hasher, "_blocks_read", count().__next__)
+    ahead = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda *call: ahead.append(call))
     root = os.open(files[0].root, os.O_PATH)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_inblock
     answers = answer_files(root, [(file.rel_path, *file[3:]) for file in files])
     os.close(root)
-    if resource.getrusage(resource.RUSAGE_SELF).ru_inblock == before:
-        pytest.skip("the file system of the tests is never without a file in memory")
     assert answers == list(digests(files).values())
+    # All but the first window, which showed that the disk is needed.
+    assert 0 < len(ahead) < len(files)
+
+
+def test_no_descriptor_stays_open_behind_a_batch(tmp_path: Path) -> None:
+    for number in range(100):
+        put(tmp_path, b"folder %d/file" % (number % 3), b"content")
+    put(tmp_path, b"other", b"content")
+    files = [(b"folder %d/file" % (number % 3), 7, 0, "blake3") for number in range(100)]
+    root = os.open(tmp_path, os.O_PATH)
+    before = os.listdir("/proc/self/fd")
+    assert len(answer_files(root, [*files, (b"gone/file", 7, 0, "blake3")])) == 101
+    assert os.listdir("/proc/self/fd") == before
+    os.close(root)
 
 
 def test_a_process_ends_with_whoever_started_it(files: list[ToHash], tmp_path: Path) -> None:
