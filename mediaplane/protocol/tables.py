@@ -343,6 +343,7 @@ thumbnails = new_table(
     time_column("updated_at"),
     UniqueConstraint("file_id", "file_version", "size_px", "format"),
     Index("ix_thumbnails_group", "group_key", "status"),
+    Index("ix_thumbnails_group_page", "group_key", "id"),
     partial_index(
         "ix_thumbnails_claim", "media_type", "created_at", "id", where="status = 'pending'"
     ),
@@ -364,6 +365,7 @@ thumbnail_cleanup_jobs = new_table(
         "ix_thumbnail_cleanup_jobs_claim", "execute_after", "id", where="status = 'pending'"
     ),
     partial_index("ix_thumbnail_cleanup_jobs_running", "id", where="status = 'running'"),
+    partial_index("ix_thumbnail_cleanup_jobs_group", "group_key", where="status = 'pending'"),
 )
 
 wal_maintenance_jobs = new_table(

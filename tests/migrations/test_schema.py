@@ -30,7 +30,7 @@ REVISIONS = [
     "0014_verify_and_sweep",
     "0015_prefix_and_end",
     "0016_media",
-    "0017_missing_files",
+    "0017_lookups",
 ]
 # They change rows, and no table.
 OF_ROWS_ONLY = {"0015_prefix_and_end"}
