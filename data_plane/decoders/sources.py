@@ -1,7 +1,12 @@
-"""Lets a demuxer seek in a file of which no block is fetched twice, and hashes it on the way."""
+"""Lets a demuxer seek in a file of which no block is fetched twice, and hashes it on the way.
+
+Where a second pass follows, what no longer fits into memory waits for it in a spool.
+"""
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from blake3 import blake3
@@ -21,9 +26,12 @@ _HASHERS: dict[HashAlgorithm, Any] = {
 
 
 class Source:
-    """A file to be demuxed; `bytes_read` counts what was fetched of it."""
+    """A file to be demuxed; `bytes_read` counts what was fetched of it.
 
-    def __init__(self, fd: int, algorithm: HashAlgorithm | None) -> None:
+    The spool is a file that is empty, and is so again when all is read.
+    """
+
+    def __init__(self, fd: int, algorithm: HashAlgorithm | None, spool_fd: int) -> None:
         self.bytes_read = 0
         self.bytes_size = os.fstat(fd).st_size
         self._fd = fd
@@ -32,6 +40,9 @@ class Source:
         self._block_bytes = _WHOLE_BLOCK_BYTES if algorithm else _PART_BLOCK_BYTES
         self._blocks: dict[int, bytes] = {}
         self._hashed_blocks = 0
+        self._spool_fd = spool_fd
+        self._spooled: set[int] = set()
+        self._is_spooling = False
 
     def read(self, length: int) -> bytes:
         """Return the next bytes, up to the end of a block at most; none at the end of the file."""
@@ -52,8 +63,21 @@ class Source:
         """Return where the next bytes are read from."""
         return self._position
 
+    @contextmanager
+    def spooling(self) -> Iterator[None]:
+        """Forget nothing meanwhile: it may be read again."""
+        self._is_spooling = True
+        try:
+            yield
+        finally:
+            # For the first block of the next pass, before which there is none to forget.
+            self._make_room()
+            self._is_spooling = False
+
     def finish(self) -> bytes | None:
-        """Return the hash of all of the file, for which its rest is fetched."""
+        """Empty the spool; return the hash of all of the file, whose rest is fetched for it."""
+        self._spooled.clear()
+        os.ftruncate(self._spool_fd, 0)
         if self._hasher is None:
             return None
         self._hash_before(-(-self.bytes_size // self._block_bytes))
@@ -62,17 +86,28 @@ class Source:
     def _block(self, index: int) -> bytes:
         if index in self._blocks:
             return self._blocks[index]
-        if len(self._blocks) * self._block_bytes >= _KEPT_BYTES:
-            self._forget(min(self._blocks))
-        block = self._fetch(index)
+        self._make_room()
+        block = self._unspool(index) if index in self._spooled else self._fetch(index)
         self._blocks[index] = block
         if index == self._hashed_blocks:
             self._hash(block)
         return block
 
+    def _make_room(self) -> None:
+        if len(self._blocks) * self._block_bytes >= _KEPT_BYTES:
+            self._forget(min(self._blocks))
+
     def _forget(self, index: int) -> None:
         self._hash_before(index + 1)
-        del self._blocks[index]
+        block = self._blocks.pop(index)
+        if self._is_spooling and index not in self._spooled:
+            # A full disk, or a file larger than a decoder may write: then it is fetched again.
+            with suppress(OSError):
+                if os.pwrite(self._spool_fd, block, index * self._block_bytes) == len(block):
+                    self._spooled.add(index)
+
+    def _unspool(self, index: int) -> bytes:
+        return os.pread(self._spool_fd, self._block_bytes, index * self._block_bytes)
 
     def _hash_before(self, end: int) -> None:
         """Hash all blocks before one, in the order of the file."""

@@ -57,11 +57,13 @@ class _Sampled:
 
 def make(order: Order, source_fd: int, output_fds: Sequence[int]) -> Done:
     """Make all outputs of one video, and its hash if that is ordered."""
-    source = Source(source_fd, order.hash_algorithm)
+    # Nothing is written before all is read: until then, an output has room for the source.
+    source = Source(source_fd, order.hash_algorithm, output_fds[0])
     is_poster_only = all(output.product is Product.PICTURE for output in order.outputs)
     if is_poster_only:
         hasty = replace(order, sampling_limit=_POSTER_WINDOWS)
-        sampled = _sample(hasty, source, _pick_some)
+        with source.spooling():
+            sampled = _sample(hasty, source, _pick_some)
         if not sampled.gallery.posters.has_typical:
             sampled = _sample(hasty, source, _pick_all)
     else:
@@ -69,6 +71,7 @@ def make(order: Order, source_fd: int, output_fds: Sequence[int]) -> Done:
     gallery, poster = sampled.gallery, sampled.gallery.posters.choose()
     if poster is None:
         raise DecodeFailed(Failure.BROKEN, "None of its frames can be decoded.")
+    digest = source.finish()
     return Done(
         poster.width,
         poster.height,
@@ -77,7 +80,7 @@ def make(order: Order, source_fd: int, output_fds: Sequence[int]) -> Done:
         sampled.duration_ms,
         [] if is_poster_only else gallery.frames,
         poster.frame.timestamp_ms,
-        source.finish(),
+        digest,
         source.bytes_read,
     )
 
@@ -119,7 +122,7 @@ def _measure_duration(source: Source, order: Order) -> int:
     """Read through a video that does not say how long it is, as one that was cut off does not."""
     position = source.tell()
     source.seek(0)
-    with open_container(source) as container:
+    with source.spooling(), open_container(source) as container:
         video = find_video(container, order.limits)
         end = max(map(end_of, read_packets(container, video, lambda: None)), default=0)
     # The container that was open before goes on where it was.

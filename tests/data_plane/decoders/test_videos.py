@@ -17,7 +17,6 @@ from PIL import Image
 
 from data_plane.decoders import sources
 from data_plane.decoders.messages import DecodeFailed, Failure, Frame, Limits, Output, Product
-from data_plane.decoders.sources import Source
 from data_plane.decoders.stills import draw
 from mediaplane.protocol.values import HashAlgorithm
 from tests.support.videos import FRAMES, INDEX, SPRITE, make, scene, write_video
@@ -65,25 +64,6 @@ def test_a_video_is_fetched_once_and_hashed_on_the_way(
     assert len(content) > 10 * 1024
     assert result.done.digest == digest_of(content)
     assert result.done.bytes_read == len(content)
-
-
-def test_a_source_larger_than_what_is_kept_is_hashed_in_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sources, "_WHOLE_BLOCK_BYTES", 10)
-    monkeypatch.setattr(sources, "_KEPT_BYTES", 40)
-    path = tmp_path / "source"
-    path.write_bytes(content := bytes(range(250)))
-    with path.open("rb") as file:
-        source = Source(file.fileno(), HashAlgorithm.SHA256)
-        source.seek(-5, os.SEEK_END)
-        assert source.read(100) == content[-5:]
-        source.seek(0)
-        read = b"".join(iter(lambda: source.read(7), b""))
-
-        assert read == content
-        assert source.finish() == hashlib.sha256(content).digest()
-        assert source.bytes_read == len(content)
 
 
 def test_a_poster_alone_reads_little_of_a_long_video(tmp_path: Path) -> None:

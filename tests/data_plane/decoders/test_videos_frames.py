@@ -142,16 +142,6 @@ def test_sound_that_goes_on_does_not_stretch_the_windows(tmp_path: Path, name: s
     assert result.done.frames == expected_frames(path, 10, 4000)
 
 
-def test_a_duration_that_is_missing_is_measured_without_a_second_fetch(tmp_path: Path) -> None:
-    path = write_video(tmp_path / "live.mkv", container={"live": "1"})
-
-    result = make(path, sampling_limit=10)
-
-    assert result.done.duration_ms == 4000
-    assert result.done.frames == expected_frames(path, 10, 4000)
-    assert result.done.bytes_read == path.stat().st_size
-
-
 def test_timestamps_are_those_of_a_stream_that_begins_late(tmp_path: Path) -> None:
     times = list(range(250, 350))
     path = write_video(tmp_path / "late.mkv", times=times)
