@@ -4,16 +4,19 @@ import ctypes
 import importlib
 import mmap
 import os
+import resource
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 
 from data_plane.decoders.child import serve
 from data_plane.decoders.messages import DecodeFailed, Done, Failure, Made, Order
+from data_plane.decoders.syscall_numbers import ARCHITECTURES, REFUSED, TGKILL
 from mediaplane.protocol.values import MediaType
 
 PID_FILE_BYTES = 8
@@ -176,10 +179,63 @@ def do_signal_parent(*_: object) -> None:
 
 
 def do_signal_thread_of_parent(*_: object) -> None:
-    tgkill = 234 if os.uname().machine == "x86_64" else 131
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syscall(tgkill, os.getppid(), os.getppid(), signal.SIGUSR1) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    _call(TGKILL, os.getppid(), os.getppid(), signal.SIGUSR1)
+
+
+def do_limit_parent(*_: object) -> None:
+    resource.prlimit(os.getppid(), resource.RLIMIT_CORE, (7, 7))
+
+
+def do_renice_parent(*_: object) -> None:
+    os.setpriority(os.PRIO_PROCESS, os.getppid(), os.getpriority(os.PRIO_PROCESS, 0) + 1)
+
+
+def do_pin_parent(*_: object) -> None:
+    os.sched_setaffinity(os.getppid(), os.sched_getaffinity(0))
+
+
+def do_hold_parent(*_: object) -> None:
+    os.pidfd_open(os.getppid())
+
+
+def do_fork(*_: object) -> None:
+    if os.fork() == 0:
+        os._exit(0)
+
+
+def do_unshare(*_: object) -> None:
+    clone_newuser = 0x10000000
+    _call(REFUSED["unshare"], clone_newuser)
+
+
+def do_chmod(source_fd: int, _output_fds: Sequence[int]) -> None:
+    os.chmod(os.read(source_fd, 4096), 0o4777)
+
+
+def do_fchmod(_source_fd: int, output_fds: Sequence[int]) -> None:
+    os.fchmod(output_fds[0], 0o4777)
+
+
+def do_chown(source_fd: int, _output_fds: Sequence[int]) -> None:
+    os.chown(os.read(source_fd, 4096), os.getuid(), os.getgid())
+
+
+def do_utime(source_fd: int, _output_fds: Sequence[int]) -> None:
+    os.utime(os.read(source_fd, 4096), (1, 1))
+
+
+def do_setxattr(source_fd: int, _output_fds: Sequence[int]) -> None:
+    os.setxattr(os.read(source_fd, 4096), "user.mark", b"1")
+
+
+def do_start_thread(_source_fd: int, output_fds: Sequence[int]) -> None:
+    thread = threading.Thread(target=os.write, args=(output_fds[0], b"by a thread"))
+    thread.start()
+    thread.join()
+
+
+def do_abort(*_: object) -> None:
+    os.abort()
 
 
 def do_write_forever(_source_fd: int, output_fds: Sequence[int]) -> None:
@@ -194,6 +250,12 @@ def do_fill(_source_fd: int, output_fds: Sequence[int]) -> None:
 
 def do_report_environment(_source_fd: int, output_fds: Sequence[int]) -> None:
     os.write(output_fds[0], "\n".join(os.environ).encode())
+
+
+def _call(numbers: tuple[int | None, int | None], *arguments: int) -> None:
+    number = numbers[ARCHITECTURES[os.uname().machine][1]]
+    if ctypes.CDLL(None, use_errno=True).syscall(number, *arguments) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def _write(data: bytes) -> None:

@@ -47,7 +47,8 @@ def test_the_level_is_the_best_that_the_kernel_offers(bench: Bench) -> None:
     "behaviour",
     [
         "open_file", "create_file", "connect", "datagram", "unix_socket", "execute",
-        "signal_parent", "signal_thread_of_parent",
+        "signal_parent", "signal_thread_of_parent", "limit_parent", "renice_parent", "pin_parent",
+        "hold_parent", "fork", "unshare",
     ],
 )  # fmt: skip
 def test_a_process_can_reach_neither_files_nor_the_network_nor_others(
@@ -65,6 +66,31 @@ def test_a_process_can_reach_neither_files_nor_the_network_nor_others(
     assert isinstance(reply, Failed)
     assert "ermi" in reply.message  # permission denied, or not permitted
     assert not intruder.exists()
+
+
+@pytest.mark.parametrize("behaviour", ["chmod", "fchmod", "chown", "utime", "setxattr"])
+def test_a_process_cannot_change_what_is_known_of_a_file_that_its_user_owns(
+    bench: Bench, behaviour: str
+) -> None:
+    victim = bench.folder / "photo.jpg"
+    victim.write_bytes(b"photo")
+    bench.made.touch(0o600)
+    before = victim.stat(), bench.made.stat().st_mode
+    bench.source.write_bytes(bytes(victim))
+    reply = bench.decode(behaviour)
+    assert isinstance(reply, Failed)
+    assert "not permitted" in reply.message
+    assert (victim.stat(), bench.made.stat().st_mode) == before
+    assert os.listxattr(victim) == []
+
+
+def test_a_process_can_still_start_threads(bench: Bench) -> None:
+    assert isinstance(bench.decode("start_thread"), Done)
+    assert bench.made.read_bytes() == b"by a thread"
+
+
+def test_a_process_can_still_end_itself_by_a_signal(bench: Bench) -> None:
+    assert f"signal {signal.SIGABRT.value}" in str(bench.decode("abort"))
 
 
 def test_a_library_can_still_load_its_parts(bench: Bench) -> None:
