@@ -24,12 +24,12 @@ def get(conn: Connection, library: str, asset_id: int) -> Row:
 
 
 def retry(conn: Connection, library: str, asset_id: int) -> Row:
-    """Have a failed or poisoned asset processed again, from the start."""
+    """Have an asset processed again from the start, one that is done as well."""
     asset = get(conn, library, asset_id)
     if not assets.retry(conn, asset_id):
         raise FailedPrecondition(
-            f"Asset {asset_id} is {asset['status']}; only one that failed or is poisoned can be"
-            " processed again."
+            f"Asset {asset_id} is {asset['status']}: it is processed anyway; retry it once it is"
+            " done, should that be needed."
         )
     return get(conn, library, asset_id)
 

@@ -77,9 +77,10 @@ def frames_page(conn: Connection, asset_id: int, *, limit: int, from_ms: int) ->
 
 
 def retry(conn: Connection, asset_id: int) -> bool:
-    """Have an asset processed again; False when it neither failed nor is poisoned."""
+    """Have an asset processed again; False when it waits for that, or a worker is at it."""
     changed(conn, Topic.WORK)
-    return gate.take(conn, ASSETS, "retry", asset_id)
+    # As if its file had changed: what was made of it before may be lost.
+    return gate.take(conn, ASSETS, "rediscover", asset_id)
 
 
 def retry_some(

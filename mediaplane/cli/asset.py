@@ -131,7 +131,7 @@ def list_frames(
     app,
     "get",
     examples=[
-        "mediaplane asset get 12 --output preview.webp",
+        "mediaplane asset get 12 --output preview.jpg",
         "mediaplane asset get 12 --rendition thumbnail --output -",
     ],
 )
@@ -163,7 +163,12 @@ def get(
 def retry(
     session: Session,
     asset_id: Annotated[
-        str, typer.Argument(metavar="[ID]", help="The asset, by its number.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="[ID]",
+            help="The asset, by its number; whether it failed or not.",
+            show_default=False,
+        ),
     ] = "",
     library: Annotated[
         str,
@@ -171,7 +176,7 @@ def retry(
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Process again what failed."""
+    """Process again what failed, or one asset of which what was made is lost."""
     if bool(asset_id) == bool(library):
         raise typer.BadParameter("name one asset, or a library with --library.")
     with session.client() as client:

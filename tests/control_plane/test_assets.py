@@ -120,7 +120,7 @@ def test_a_token_of_frames_belongs_to_its_video(photos: ControlPlane) -> None:
     assert refusal(call, request).reason == "INVALID_PAGE_TOKEN"
 
 
-@pytest.mark.parametrize("status", ["failed", "poisoned"])
+@pytest.mark.parametrize("status", ["failed", "poisoned", "proxied", "completed"])
 def test_an_asset_at_rest_is_processed_again_from_the_start(
     photos: ControlPlane, status: str
 ) -> None:
@@ -131,11 +131,14 @@ def test_an_asset_at_rest_is_processed_again_from_the_start(
     found = photos.client.asset_service.RetryAsset(pb.RetryAssetRequest(name=name))
     assert (found.state, found.retry_count) == (ASSET.STATE_PENDING, 0)
     assert (found.error_code, found.error_message) == ("", "")
+    assert (found.size_bytes, found.modify_time_seconds) == (7, 1.5)
     assert ear.wait(20)
 
 
-@pytest.mark.parametrize("status", ["pending", "extracting", "proxied", "completed"])
-def test_an_asset_that_did_not_fail_is_not_retried(photos: ControlPlane, status: str) -> None:
+@pytest.mark.parametrize("status", ["pending", "extracting", "analyzing"])
+def test_an_asset_that_is_processed_anyway_is_not_retried(
+    photos: ControlPlane, status: str
+) -> None:
     name = add_asset(photos, status=status)
     found = refusal(photos.client.asset_service.RetryAsset, pb.RetryAssetRequest(name=name))
     assert found.code is StatusCode.FAILED_PRECONDITION
