@@ -45,17 +45,12 @@ class SweepTask:
     known: Callable[[Owner, Collection[int]], set[int]]
 
 
-def asset_folder(asset_id: int) -> str:
-    """Return where all that is made of an asset lies in the state directory."""
-    return f"{FOLDER}/{Owner.ASSETS}/{shard(asset_id)}/{asset_id}"
-
-
 def asset_path(asset_id: int, file: AssetFile, version: str) -> str:
     """Return where a derivative of an asset lies in the state directory.
 
     With the version of the source in its name, a late worker cannot replace the new by the old.
     """
-    return f"{asset_folder(asset_id)}/{file}.{version}"
+    return f"{FOLDER}/{Owner.ASSETS}/{shard(asset_id)}/{asset_id}/{file}.{version}"
 
 
 def is_asset_file(name: str) -> bool:

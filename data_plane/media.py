@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 from data_plane.decoders.messages import FrameMeasure, Made
 from data_plane.executor import Fail, Hashed, HashResult
 from data_plane.executors.cleanup import CleanupTask, Removed
-from data_plane.executors.extract import Extraction, ExtractTask, Original
+from data_plane.executors.extract import Extraction, ExtractTask, Original, Root
 from data_plane.executors.thumbnail import ThumbnailTask
 from data_plane.hashing import record_hashes
 from mediaplane.protocol import gate
@@ -21,8 +21,14 @@ from mediaplane.protocol.write_paths import DELETE_THUMBNAILS, RECORD_FRAMES
 
 _BATCH = 1000
 
+# Of a paused library nothing is read, not even for somebody who waits.
+CLAIMABLE_THUMBNAIL = (
+    "media_type = :type AND EXISTS (SELECT 1 FROM library_files f JOIN libraries l"
+    " ON l.slug = f.library_id WHERE f.id = thumbnails.file_id AND l.is_active"
+    " AND l.deleted_at IS NULL)"
+)
 _WAITING_THUMBNAIL = text(
-    "SELECT 1 FROM thumbnails WHERE status = 'pending' AND media_type = :type LIMIT 1"
+    f"SELECT 1 FROM thumbnails WHERE status = 'pending' AND {CLAIMABLE_THUMBNAIL} LIMIT 1"
 )
 _WAITING_CLEANUP = (
     "SELECT 1 FROM thumbnail_cleanup_jobs c WHERE c.status = 'pending' AND c.execute_after <= {now}"
@@ -31,7 +37,7 @@ _WAITING_CLEANUP = (
 )
 # One look for each library, however many assets wait in it.
 _WAITING_ASSETS = text(
-    "SELECT l.slug, l.absolute_path FROM libraries l"
+    "SELECT l.slug, l.absolute_path, l.root_inode FROM libraries l"
     " WHERE l.is_active AND l.deleted_at IS NULL AND EXISTS (SELECT 1 FROM assets a"
     "  WHERE a.status = 'pending' AND a.type = :type AND a.library_id = l.slug)"
     " ORDER BY (SELECT min(a.id) FROM assets a"
@@ -40,7 +46,8 @@ _WAITING_ASSETS = text(
 
 _ORIGINAL = (
     "SELECT f.id, f.library_id, l.absolute_path, f.rel_path, f.media_type, f.size_bytes,"
-    " f.mtime_ns, f.needs_hash, l.hash_algorithm, l.sampling_limit, l.sampling_policy, f.is_missing"
+    " f.mtime_ns, l.root_inode, f.needs_hash, l.hash_algorithm, l.sampling_limit,"
+    " l.sampling_policy, f.is_missing"
     " FROM library_files f JOIN libraries l ON l.slug = f.library_id WHERE "
 )
 _OF_ASSET = text(_ORIGINAL + "f.library_id = :library AND f.rel_path = :path")
@@ -70,11 +77,11 @@ def cleanup_waits(database: Database) -> bool:
         return conn.execute(waiting).first() is not None
 
 
-def libraries_with_assets(database: Database, media_type: MediaType) -> list[tuple[str, bytes]]:
+def roots_with_assets(database: Database, media_type: MediaType) -> list[tuple[str, Root]]:
     """Return slug and root of the libraries whose assets wait, those that wait longest first."""
     with database.read() as conn:
         found = conn.execute(_WAITING_ASSETS, {"type": media_type})
-        return [(slug, bytes(root)) for slug, root in found]
+        return [(slug, Root(bytes(path), inode)) for slug, path, inode in found]
 
 
 def paused_libraries(conn: Connection) -> set[str]:
@@ -186,7 +193,7 @@ def _original(row: Any) -> Original:
     return Original(
         row["id"],
         row["library_id"],
-        bytes(row["absolute_path"]),
+        Root(bytes(row["absolute_path"]), row["root_inode"]),
         bytes(row["rel_path"]),
         MediaType(row["media_type"]),
         row["size_bytes"],

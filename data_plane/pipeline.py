@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import text
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
 from data_plane import media
 from data_plane.executor import (
@@ -27,7 +27,7 @@ from data_plane.executor import (
     explain,
 )
 from data_plane.executors.cleanup import clean_up
-from data_plane.executors.extract import Original, discard_old_versions, extract
+from data_plane.executors.extract import Original, Root, discard, extract, open_root
 from data_plane.executors.thumbnail import make_thumbnail
 from data_plane.leases import HeldMedia, Leases
 from data_plane.roots import Roots
@@ -35,10 +35,17 @@ from data_plane.settings import DataSettings
 from mediaplane.protocol import gate
 from mediaplane.protocol.bell import Bell, Ear
 from mediaplane.protocol.clock import NOW_SQL, database_time
-from mediaplane.protocol.database import Database, Topic
+from mediaplane.protocol.database import Database, Topic, lock
+from mediaplane.protocol.database import explain as describe
 from mediaplane.protocol.driver import Row
+from mediaplane.protocol.duplicates import DUPLICATES
 from mediaplane.protocol.lifecycle import Machine
-from mediaplane.protocol.machines import ASSETS, THUMBNAIL_CLEANUP_JOBS, THUMBNAILS
+from mediaplane.protocol.machines import (
+    ASSETS,
+    MAX_ASSET_CLAIMS,
+    THUMBNAIL_CLEANUP_JOBS,
+    THUMBNAILS,
+)
 from mediaplane.protocol.values import MediaType
 from mediaplane.protocol.write_paths import RECORD_FRAMES, RECORD_HASH, SUMMARISE, paths_of
 
@@ -112,6 +119,8 @@ class Ending:
     values: dict[str, Any] = field(default_factory=dict)
     task: Any = None
     result: Any = None
+    # Whether the slot rests afterwards, because others would meet the same.
+    is_resting: bool = False
 
 
 class Pipeline:
@@ -133,6 +142,7 @@ class Pipeline:
         self._context = context
         self._recovered_at = float("-inf")
         self._absent: dict[bytes, float] = {}  # root → when to look for it again
+        self._counting = threading.Lock()
         self.ended: dict[str, int] = {}  # machine and step → how many pieces of work it ended
         slots = {MediaType.IMAGE: settings.image_slots, MediaType.VIDEO: settings.video_slots}
         self._threads = [
@@ -163,8 +173,8 @@ class Pipeline:
                 for row in rows:
                     self._work(line, row)
             except Exception:
-                # Leases lapse and the work is done again; here nothing can be written anyway.
-                log.exception("The database could not be used")
+                # Leases lapse and the work is done again.
+                log.exception("A slot for media met an error and goes on")
                 stopping.wait(1.0)
 
     def _await_work(self, lane: Lane) -> tuple[Line, list[Row]]:
@@ -180,14 +190,14 @@ class Pipeline:
     def _claim_best(self, media_type: MediaType) -> tuple[Line, list[Row]]:
         of_type = {"type": media_type}
         if media.thumbnail_waits(self._database, media_type):
-            rows = self._claim(THUMBNAIL_LINE, "media_type = :type", of_type)
+            rows = self._claim(THUMBNAIL_LINE, media.CLAIMABLE_THUMBNAIL, of_type)
             if rows:
                 return THUMBNAIL_LINE, rows
         if media.cleanup_waits(self._database):
             rows = self._claim(CLEANUP_LINE, "true", {})
             if rows:
                 return CLEANUP_LINE, rows
-        for slug, root in media.libraries_with_assets(self._database, media_type):
+        for slug, root in media.roots_with_assets(self._database, media_type):
             # Claimed without its root, an asset would count a try that it never had.
             if self._is_there(root):
                 where = "type = :type AND library_id = :library"
@@ -209,14 +219,14 @@ class Pipeline:
                 bound,
             )
 
-    def _is_there(self, root: bytes) -> bool:
-        if self._absent.get(root, 0) > time.monotonic():
+    def _is_there(self, root: Root) -> bool:
+        if self._absent.get(root.path, 0) > time.monotonic():
             return False
         try:
-            self._roots.open_jail(root).close()
-        except OSError as error:
-            log.warning("Assets wait for a root that cannot be opened: %s", error.strerror)
-            self._absent[root] = time.monotonic() + _ABSENT_SECONDS
+            open_root(root, self._roots.open_jail).close()
+        except Retry as error:
+            log.warning("Assets wait for their library: %s", error)
+            self._absent[root.path] = time.monotonic() + _ABSENT_SECONDS
             return False
         return True
 
@@ -227,11 +237,22 @@ class Pipeline:
             if ending is None:
                 return
             held.is_ended = True
-            step = self._write(line, held, ending)
-        name = f"{line.machine.name}.{step}"
-        self.ended[name] = self.ended.get(name, 0) + 1
-        if step == ASSET_LINE.complete:
-            discard_old_versions(ending.task, ctx)
+            try:
+                step = self._write(line, held, ending)
+            except (OperationalError, InterfaceError):
+                raise  # nothing can be written now; the lease lapses and the work is put back
+            except DBAPIError as error:
+                log.exception("What came of %s cannot be written", held)
+                step = self._write(line, held, Ending("fail", _reason("internal", describe(error))))
+        self._count(f"{line.machine.name}.{step}")
+        if step == ASSET_LINE.complete and row["version"] not in (None, ending.values["version"]):
+            discard(row["id"], row["version"], ctx)
+        if ending.is_resting:
+            self._leases.stopping.wait(_REST_SECONDS)
+
+    def _count(self, name: str) -> None:
+        with self._counting:
+            self.ended[name] = self.ended.get(name, 0) + 1
 
     def _run(self, line: Line, held: HeldMedia, ctx: Context) -> Ending | None:
         """Do the work; return how it ends, or None when the lease is lost."""
@@ -271,8 +292,9 @@ class Pipeline:
         if line is not ASSET_LINE:
             return Ending("fail", _reason(code, message))
         log.warning("%s is put back: %s", held, message)
-        self._leases.stopping.wait(_REST_SECONDS)
-        return Ending(line.release)
+        if held.row["retry_count"] > MAX_ASSET_CLAIMS:
+            return Ending("give_up_extract", _reason(code, message), is_resting=True)
+        return Ending(line.release, is_resting=True)
 
     def _write(self, line: Line, held: HeldMedia, ending: Ending) -> str:
         """Write how a piece of work ended, with all that came of it; return the step taken."""
@@ -280,8 +302,11 @@ class Pipeline:
         paths = {*paths_of(line.machine, step), *paths_of(line.machine, line.release)}
         with self._database.write(*paths, *line.executor.paths) as conn:
             original = getattr(ending.task, "original", None)
-            if line is ASSET_LINE and original and media.is_outdated(conn, original):
-                step, values = line.release, {}  # made, or failed, of what is not there any more
+            if line is ASSET_LINE and original:
+                # As whoever takes over a scan: before that has ended, nobody knows the new state.
+                lock(conn, DUPLICATES)
+                if media.is_outdated(conn, original):
+                    step, values = line.release, {}  # it is of what is not there any more
             if line is THUMBNAIL_LINE and step == "fail":
                 values = values | {"retry_after": _retry_after(conn, held.row, values)}
             taken = gate.finish(conn, line.machine, step, [(held.lessee, values)])

@@ -1,14 +1,15 @@
 """Makes thumbnail, proxy and frames of an asset from one read of its source."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from data_plane.cache import AssetFile, asset_folder, asset_path
+from data_plane.cache import AssetFile, asset_path
 from data_plane.decoders.messages import Done, Failed, FrameMeasure, Order, Output, Product
 from data_plane.decoders.outputs import publish, scratch_outputs
-from data_plane.executor import Context, Fail, Retry, ToHash, explain, state_of
+from data_plane.executor import Context, Fail, Retry, ToHash, explain, signed64, state_of
 from data_plane.jail import Jail
 from mediaplane.protocol.values import HashAlgorithm, MediaType, ThumbnailFormat
 from mediaplane.protocol.versions import version_of
@@ -29,13 +30,20 @@ _OF_VIDEO = _OF_IMAGE | {
 PRODUCTS = {MediaType.IMAGE: _OF_IMAGE, MediaType.VIDEO: _OF_VIDEO}
 
 
+class Root(NamedTuple):
+    """The folder of a library, and by what it is known since its last scan."""
+
+    path: bytes
+    inode: int | None
+
+
 @dataclass(frozen=True)
 class Original:
     """A picture or video, in the state in which it was scanned."""
 
     file_id: int
     library: str
-    root: bytes
+    root: Root
     rel_path: bytes
     media_type: MediaType
     size_bytes: int
@@ -80,7 +88,7 @@ class Extraction:
             return None
         return ToHash(
             original.file_id,
-            original.root,
+            original.root.path,
             original.rel_path,
             original.size_bytes,
             original.mtime_ns,
@@ -101,6 +109,7 @@ def extract(task: ExtractTask, ctx: Context) -> Extraction:
         task.sampling_limit,
         task.measure,
     )
+    ctx.spend(original.size_bytes)
     with open_original(original, ctx) as source, scratch_outputs(ctx, len(products)) as files:
         done = decode(order, source, [file.fileno() for file in files], ctx)
         check_unchanged(original, source)
@@ -110,14 +119,12 @@ def extract(task: ExtractTask, ctx: Context) -> Extraction:
     return Extraction(task, done)
 
 
-def discard_old_versions(task: ExtractTask, ctx: Context) -> None:
-    """Remove from the cache what shows an earlier state of the source."""
-    folder = os.path.join(os.fsdecode(ctx.state), asset_folder(task.asset_id))
-    with suppress(FileNotFoundError):
-        for name in os.listdir(folder):
-            if name.partition(".")[2] != task.original.version:
-                with suppress(OSError):
-                    os.unlink(os.path.join(folder, name))
+def discard(asset_id: int, version: str, ctx: Context) -> None:
+    """Remove from the cache what shows one state of an asset."""
+    for name in AssetFile:
+        path = os.path.join(os.fsdecode(ctx.state), asset_path(asset_id, name, version))
+        with suppress(OSError):  # what is left is swept with the asset
+            os.unlink(path)
 
 
 def decode(order: Order, source: int, outputs: list[int], ctx: Context) -> Done:
@@ -131,22 +138,32 @@ def decode(order: Order, source: int, outputs: list[int], ctx: Context) -> Done:
 @contextmanager
 def open_original(original: Original, ctx: Context) -> Iterator[int]:
     """Yield a descriptor of a file that still is as it was scanned."""
-    ctx.spend(original.size_bytes)
-    try:
-        jail: Jail = ctx.open_jail(original.root)
-    except OSError as error:
-        message = f"The library's folder cannot be opened ({error.strerror}). Is its disk mounted?"
-        raise Retry("root_unavailable", message) from None
-    with jail:
+    with open_root(original.root, ctx.open_jail) as jail:
         try:
             source = jail.open_file(original.rel_path)
         except OSError as error:
-            raise Fail(*explain(error)) from None
+            code, message = explain(error)
+            # A network that hiccups is not the file's fault.
+            raise (Retry if code == "io_error" else Fail)(code, message) from None
         try:
             check_unchanged(original, source)
             yield source
         finally:
             os.close(source)
+
+
+def open_root(root: Root, open_jail: Callable[[bytes], Jail]) -> Jail:
+    """Open the folder of a library, unless another one stands in its place."""
+    try:
+        jail = open_jail(root.path)
+    except OSError as error:
+        message = f"The library's folder cannot be opened ({error.strerror}). Is its disk mounted?"
+        raise Retry("root_unavailable", message) from None
+    # Without its disk, the mount point is a folder of its own, and empty.
+    if root.inode is not None and signed64(jail.identity[1]) != root.inode:
+        jail.close()
+        raise Retry("root_changed", "The library's folder is another one. Is its disk mounted?")
+    return jail
 
 
 def check_unchanged(original: Original, source: int) -> None:

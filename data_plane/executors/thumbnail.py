@@ -42,6 +42,8 @@ def make_thumbnail(task: ThumbnailTask, ctx: Context) -> Made:
     with _source(task, ctx) as (source, media_type), scratch_outputs(ctx, 1) as (file,):
         order = Order(media_type, [output], ctx.limits, task.original.extension)
         done = decode(order, source, [file.fileno()], ctx)
+        # Afterwards: of a video only a small part is read for one picture.
+        ctx.spend(done.bytes_read)
         if media_type is task.original.media_type:
             check_unchanged(task.original, source)
         ctx.control.check()

@@ -287,6 +287,9 @@ def _assets() -> Machine:
                   path=finished, sets=_NO_ERROR),
             _data(f"release_{stage}", sources=(running,), target=source, lease=Lease.DROP,
                   path=release),
+            # Tried often enough, although its file is not to blame.
+            _data(f"give_up_{stage}", sources=(running,), target=s.POISONED, lease=Lease.DROP,
+                  path=finish, when=for_good),
             _data(f"recover_{stage}", sources=(running,), target=source, lease=Lease.REAP,
                   path=release, when=again),
             _control(f"reap_{stage}", sources=(running,), target=source, lease=Lease.REAP,

@@ -3,18 +3,25 @@
 import io
 import os
 import shutil
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from blake3 import blake3
 from PIL import Image
 from sqlalchemy import text
 
+from data_plane import pipeline
 from data_plane.cache import AssetFile, asset_path
+from data_plane.decoders.messages import Done, Failed, FrameMeasure, Order
+from mediaplane.protocol.database import lock
+from mediaplane.protocol.duplicates import DUPLICATES
 from mediaplane.protocol.values import JobKind
 from tests.support.databases import Databases
 from tests.support.planes import Desk
+from tests.support.rows import Rows
 from tests.support.scanning import put
 from tests.support.studio import Studio, film, photo
 from tests.support.tree import snapshot
@@ -86,12 +93,23 @@ def test_a_video_gets_frames_a_sprite_and_a_poster(studio: Studio, root: Path) -
     assert names == set(AssetFile)
 
 
-def test_the_measure_of_the_library_is_used(studio: Studio, root: Path) -> None:
+def test_the_measure_and_the_limit_of_the_library_are_used(
+    studio: Studio, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     film(root / "a.mp4", frames=50, gop=10)
     studio.desk.add_library(root, sampling_limit=1, sampling_policy={"measure": "ssim"})
     scan(studio)
-    with studio.worker():
+    orders: list[Order] = []
+    with studio.worker() as worker:
+        decode = worker._decoders.decode
+
+        def note(order: Order, *rest: Any) -> Done | Failed:
+            orders.append(order)
+            return decode(order, *rest)
+
+        monkeypatch.setattr(worker._decoders, "decode", note)
         asset = studio.wait_for(b"a.mp4", "proxied", "failed")
+    assert [(order.sampling_limit, order.measure) for order in orders] == [(1, FrameMeasure.SSIM)]
     assert len(studio.frames(asset["id"])) == 1
 
 
@@ -163,6 +181,41 @@ def test_assets_wait_for_a_root_that_is_away(studio: Studio, root: Path) -> None
         studio.wait_for(b"a.jpg", "proxied")
 
 
+def test_assets_wait_while_an_empty_folder_stands_in_for_their_disk(
+    studio: Studio, root: Path
+) -> None:
+    put(root, b"a.jpg", photo())
+    studio.desk.add_library(root)
+    scan(studio)
+    root.rename(root.with_name("away"))
+    root.mkdir()
+    row_id = studio.add_thumbnail(b"a.jpg")
+    with studio.worker() as worker:
+        eventually(lambda: bytes(root) in worker._pipeline._absent)
+        row = studio.wait_for_thumbnail(row_id, "ready", "failed")
+    assert row["error_code"] == "root_changed"
+    asset = studio.asset(b"a.jpg")
+    assert (asset["status"], asset["retry_count"]) == ("pending", 0)
+
+
+def test_an_asset_that_cannot_be_kept_is_given_up_after_five_tries(
+    studio: Studio, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(root, b"a.jpg", photo())
+    put(root, b"b.jpg", photo())
+    studio.desk.add_library(root)
+    scan(studio)
+    monkeypatch.setattr(pipeline, "_REST_SECONDS", 0.01)
+    # A file where the folder of the first asset would be.
+    first = studio.asset(b"a.jpg")["id"]
+    put(studio.state, f"cache/assets/{first:03d}".encode(), b"in the way")
+    with studio.worker():
+        asset = studio.wait_for(b"a.jpg", "poisoned", "failed", "proxied")
+        assert studio.wait_for(b"b.jpg", "proxied", "failed")["status"] == "proxied"
+    assert (asset["status"], asset["retry_count"]) == ("poisoned", 6)
+    assert asset["error_code"]
+
+
 def test_a_paused_library_stops_a_decode_at_once_and_leaves_nothing(
     studio: Studio, root: Path
 ) -> None:
@@ -224,15 +277,33 @@ def test_a_file_that_is_gone_fails_and_comes_back_with_the_next_scan(
         assert studio.wait_for(b"a.jpg", "proxied")["retry_count"] == 1
 
 
-def test_libraries_in_the_trash_are_left_alone(studio: Studio, root: Path) -> None:
+@pytest.mark.parametrize("change", ["deleted_at = 1", "is_active = false"])
+def test_libraries_in_the_trash_or_paused_are_left_alone(
+    studio: Studio, root: Path, change: str
+) -> None:
     put(root, b"a.jpg", photo())
     studio.desk.add_library(root)
     scan(studio)
-    studio.desk.change("UPDATE libraries SET deleted_at = 1")
+    asked = studio.add_thumbnail(b"a.jpg")
+    studio.desk.change(f"UPDATE libraries SET {change}")
     with studio.worker() as worker:
-        eventually(lambda: worker._pipeline._recovered_at > 0)
-        time.sleep(0.2)
+        # It has looked for all there is to do once it does what comes last.
+        other = root.with_name("other")
+        put(other, b"b.jpg", photo())
+        with studio.desk.database.write() as conn:
+            rows = Rows(conn)
+            library = rows.add("libraries", absolute_path=bytes(other))
+            info = (other / "b.jpg").stat()
+            rows.add("library_files", library_id=library, rel_path=b"b.jpg", media_type="image",
+                     size_bytes=info.st_size, mtime_ns=info.st_mtime_ns)  # fmt: skip
+            last = rows.add("assets", library_id=library, rel_path=b"b.jpg")
+        eventually(lambda: worker._pipeline.ended == {"assets.complete_extract": 1}, 30)
+        with studio.desk.database.read() as conn:
+            assert Rows(conn).get("assets", last)["status"] == "proxied"
     assert studio.asset(b"a.jpg")["status"] == "pending"
+    row = studio.thumbnail(asked)
+    assert row is not None
+    assert (row["status"], row["lease_epoch"]) == ("pending", 0)
 
 
 def test_a_scan_during_the_decode_has_the_new_state_decoded_next(
@@ -264,3 +335,45 @@ def test_a_scan_during_the_decode_has_the_new_state_decoded_next(
         asset = studio.wait_for(b"a.jpg", "proxied", "failed")
     assert changes == [], "nothing happened in between"
     assert (asset["status"], asset["width"], asset["retry_count"]) == ("proxied", 500, 2)
+
+
+def test_a_scan_that_is_being_taken_over_is_waited_for(
+    studio: Studio, root: Path, database: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(root, b"a.jpg", photo(640, 480))
+    studio.desk.add_library(root)
+    scan(studio)
+    with studio.worker() as worker:
+        decode = worker._decoders.decode
+        is_decoded, is_committed = threading.Event(), threading.Event()
+
+        def absorb() -> None:
+            """Take over a new state of the file, slowly."""
+            with database.control.write() as conn:
+                lock(conn, DUPLICATES)
+                info = (root / "a.jpg").stat()
+                bound = {"size": info.st_size, "mtime": info.st_mtime_ns}
+                conn.execute(
+                    text("UPDATE library_files SET size_bytes = :size, mtime_ns = :mtime"), bound
+                )
+                is_decoded.set()
+                time.sleep(0.3)  # longer than the worker takes to its end, if it does not wait
+            is_committed.set()
+
+        absorber = threading.Thread(target=absorb)
+
+        def meddle(*order: Any) -> Done | Failed:
+            reply = decode(*order)
+            if not is_decoded.is_set():
+                # The file as it was, for the worker that looks at it afterwards.
+                (root / "a.jpg").rename(root.with_name("old.jpg"))
+                put(root, b"a.jpg", photo(500, 400))
+                absorber.start()
+                assert is_decoded.wait(10)
+            return reply
+
+        monkeypatch.setattr(worker._decoders, "decode", meddle)
+        asset = studio.wait_for(b"a.jpg", "proxied", "failed")
+        absorber.join()
+    assert is_committed.is_set()
+    assert (asset["status"], asset["width"]) == ("proxied", 500)

@@ -130,7 +130,7 @@ def test_only_the_owner_of_the_newest_claim_keeps_or_ends_a_lease(
     cases = []
     for step in filter(holds, machine.steps):
         for status in step.sources:
-            row = HELD | {"status": status}
+            row = favourable(machine, step) | {"status": status}
             cases += [Case(step, row, legal, lessee) for lessee, legal in lessees.items()]
             # Late, but nobody took it away: the work is still this worker's.
             cases.append(Case(step, row | {"lease_expires_at": LONG_AGO}, True))

@@ -89,7 +89,8 @@ CONDITIONS: dict[str, tuple[Circumstances, Circumstances]] = {
         for stage in ("extract", "analyze")
     },
     **{
-        f"assets.poison_{stage}": ([{"retry_count": 6}], [{"retry_count": 5}])
+        f"assets.{step}_{stage}": ([{"retry_count": 6}], [{"retry_count": 5}])
+        for step in ("poison", "give_up")
         for stage in ("extract", "analyze")
     },
 }

@@ -79,14 +79,16 @@ class Studio:
             return conn.execute(query).mappings().first()
 
     def wait_for_thumbnail(self, row_id: int, *statuses: str) -> RowMapping:
+        seen: list[RowMapping] = []
+
         def is_there() -> bool:
             row = self.thumbnail(row_id)
-            return row is not None and row["status"] in statuses
+            if row is not None and row["status"] in statuses:
+                seen.append(row)
+            return bool(seen)
 
         eventually(is_there, WAIT_SECONDS)
-        row = self.thumbnail(row_id)
-        assert row is not None
-        return row
+        return seen[-1]
 
     def cached(self) -> set[str]:
         """The files of the cache, by their paths in it."""

@@ -108,6 +108,7 @@ def test_more_pixels_than_the_limit_are_refused(extension: str) -> None:
 
     assert raised.value.failed.code is Failure.TOO_LARGE
     assert f"{WIDTH} x {HEIGHT}" in raised.value.failed.message
+    assert "MEDIAPLANE_MAX_PIXELS" in raised.value.failed.message
     assert make(content, extension=extension, allows_svg=True, max_pixels=WIDTH * HEIGHT).files
 
 
@@ -171,6 +172,7 @@ def test_a_file_that_claims_far_more_than_the_limit_is_refused_by_pillow_too() -
 
     assert failed.code is Failure.TOO_LARGE
     assert "268435456" in failed.message
+    assert "MEDIAPLANE_MAX_PIXELS" in failed.message
 
 
 @pytest.mark.parametrize("size", [(1, 1), (8, 8), (256, 256), (400, 300), (1600, 900), (3000, 20)])
@@ -231,7 +233,7 @@ def test_svg_is_decoded_only_where_it_is_allowed() -> None:
     failed = refusal(svg(100, 100))
 
     assert failed.code is Failure.UNSUPPORTED
-    assert "allows_svg" in failed.message
+    assert "MEDIAPLANE_ALLOW_SVG" in failed.message
     assert make(svg(100, 100), allows_svg=True).image.size == (100, 100)
 
 
