@@ -141,6 +141,7 @@ class Worker:
         return {
             "ended": {**self._runner.ended, **self._pipeline.ended},
             "media_slots": self._settings.image_slots + self._settings.video_slots,
+            "sandboxes": sorted(self._decoders.levels()),
         }
 
     def _obey(self, command: WorkerCommand) -> None:

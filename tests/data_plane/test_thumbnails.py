@@ -1,6 +1,7 @@
 """Requested thumbnails are made one by one, served when ready, and cleaned up by group."""
 
 import io
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,10 @@ from PIL import Image
 from sqlalchemy import insert, select
 
 from data_plane.cache import thumbnail_path
+from data_plane.media import cleanup_task
+from mediaplane.protocol import gate
 from mediaplane.protocol.clock import database_time
+from mediaplane.protocol.machines import THUMBNAILS
 from mediaplane.protocol.tables import thumbnail_cleanup_jobs
 from mediaplane.protocol.values import JobKind, ThumbnailFormat
 from mediaplane.v1 import content_service_pb2 as content_v1
@@ -171,6 +175,25 @@ def test_a_cleanup_waits_for_its_time_and_for_the_thumbnails_of_its_group(studio
         eventually(lambda: cleanup_status(studio, held_up) == "completed", 30)
     assert studio.thumbnail(waiting) is None
     assert cleanup_status(studio, not_due) == "pending"
+
+
+def test_a_thumbnail_that_is_asked_for_again_meanwhile_survives_the_cleanup(
+    studio: Studio, database: Databases
+) -> None:
+    row_id = studio.add_thumbnail(b"a.jpg", status="failed", retry_after=1000)
+    removed: list[object] = []
+    task = cleanup_task(database.data, {"group_key": "shown"})
+    cleaner = threading.Thread(target=lambda: removed.extend(task.forget()))
+    with database.control.write() as conn:
+        assert gate.take(conn, THUMBNAILS, "requeue", row_id)
+        cleaner.start()
+        # Until it waits for the row, or for its turn to write.
+        cleaner.join(0.5)
+        assert cleaner.is_alive()
+    cleaner.join()
+    row = studio.thumbnail(row_id)
+    assert row is not None
+    assert (row["status"], removed) == ("pending", [])
 
 
 def joined(stream: Iterator[content_v1.ContentChunk]) -> tuple[bytes, content_v1.ContentChunk]:

@@ -15,7 +15,6 @@ from tests.support.rows import FAR_AHEAD, LONG_AGO, Rows
 from tests.support.steps import (
     CONDITIONS,
     EPOCH,
-    HELD,
     LEASE_SECONDS,
     OTHER_WORKER,
     WORKER,
