@@ -59,7 +59,9 @@ _NOW_THERE = text("SELECT size_bytes, mtime_ns FROM library_files WHERE id = :fi
 _OLD_FRAMES = text("DELETE FROM video_frames WHERE asset_id = :asset")
 _FINISHED = "SELECT id FROM thumbnails WHERE group_key = :group AND status IN ('ready', 'failed')"
 _FORGET = text(
-    f"DELETE FROM thumbnails WHERE id IN ({_FINISHED} LIMIT :limit) RETURNING id, format"
+    f"DELETE FROM thumbnails WHERE id IN ({_FINISHED} LIMIT :limit)"
+    # Once more, for one that was asked for again while this waited for its row.
+    " AND status IN ('ready', 'failed') RETURNING id, format"
 )
 _PAUSED = text("SELECT slug FROM libraries WHERE NOT is_active OR deleted_at IS NOT NULL")
 
