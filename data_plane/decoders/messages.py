@@ -36,6 +36,7 @@ class Failure(StrEnum):
     TOO_LARGE = "too_large"  # beyond a limit that its header already shows
     NO_VIDEO = "no_video"  # sound alone, say
     OUT_OF_MEMORY = "out_of_memory"
+    DISK_FULL = "disk_full"  # where the files are made: not the fault of the source
     # Said by the data plane of the process, never by the process itself.
     TIMED_OUT = "timed_out"
     CRASHED = "crashed"
@@ -128,6 +129,13 @@ class DecodeFailed(Exception):
         self.failed = Failed(code, message)
 
 
+# Those that the data plane says of a process.
+_NEVER_ANSWERED = (Failure.TIMED_OUT, Failure.CRASHED)
+_MAX_SIDE_PX = 2**31 - 1
+# Every whole number below it is one of JSON and of JavaScript as well.
+_MAX_COUNT = 2**53 - 1
+
+
 class Malformed(Exception):
     """A decoder answered what no decoder of ours answers."""
 
@@ -165,11 +173,13 @@ def decode_reply(data: Any, order: Order) -> Done | Failed:
     """Return the reply to an order, if it can be one."""
     try:
         if "code" in data:
-            return Failed(Failure(data["code"]), str(data["message"])[:500])
+            return _failed(data)
         done = Done(
-            width=_count(data["width"]),
-            height=_count(data["height"]),
-            made=[_made(one) for one in data["made"]],
+            width=_side(data["width"]),
+            height=_side(data["height"]),
+            made=[
+                _made(one, output) for one, output in zip(data["made"], order.outputs, strict=True)
+            ],
             is_degraded=data["is_degraded"] is True,
             duration_ms=_count_or_none(data["duration_ms"]),
             frames=[
@@ -185,8 +195,7 @@ def decode_reply(data: Any, order: Order) -> Done | Failed:
     has_digest = done.digest is not None and len(done.digest) == 32
     times = [frame.timestamp_ms for frame in done.frames]
     if (
-        len(done.made) != len(order.outputs)
-        or len(times) > max(1, order.sampling_limit)
+        len(times) > max(1, order.sampling_limit)
         or len(set(times)) != len(times)
         or has_digest != (order.hash_algorithm is not None)
     ):
@@ -194,8 +203,26 @@ def decode_reply(data: Any, order: Order) -> Done | Failed:
     return done
 
 
-def _made(data: dict[str, Any]) -> Made:
-    return Made(_count(data["width"]), _count(data["height"]), _count(data["bytes_size"]))
+def _failed(data: dict[str, Any]) -> Failed:
+    code = Failure(data["code"])
+    if code in _NEVER_ANSWERED:
+        raise ValueError(f"{code} is not for a decoder to say.")
+    return Failed(code, str(data["message"])[:500])
+
+
+def _made(data: dict[str, Any], output: Output) -> Made:
+    longest_px = output.size_px if output.product is Product.PICTURE else _MAX_SIDE_PX
+    return Made(
+        _side(data["width"], longest_px),
+        _side(data["height"], longest_px),
+        _count(data["bytes_size"]),
+    )
+
+
+def _side(value: Any, longest_px: int = _MAX_SIDE_PX) -> int:
+    if not 1 <= _count(value) <= longest_px:
+        raise ValueError(f"No side has {value} pixels.")
+    return _count(value)
 
 
 def _count_or_none(value: Any) -> int | None:
@@ -203,7 +230,7 @@ def _count_or_none(value: Any) -> int | None:
 
 
 def _count(value: Any) -> int:
-    """Return a whole number that a database column can hold."""
-    if type(value) is not int or not 0 <= value < 2**63:
+    """Return a whole number that columns and clients can hold."""
+    if type(value) is not int or not 0 <= value <= _MAX_COUNT:
         raise ValueError(f"{value!r} is not a count.")
     return value

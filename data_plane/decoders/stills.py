@@ -15,6 +15,8 @@ from data_plane.decoders.windows import MINIATURE_PX, Miniature
 # Of a frame that does not say how its colours are coded, players guess it by its height.
 _MAX_SD_HEIGHT_PX = 576
 _UNSPECIFIED, _RESERVED = 2, 3
+# Wider or taller pixels than any format has; a file may claim whatever it likes.
+_MAX_PIXEL_ASPECT = 16
 
 # They keep the tables of the last size; to set these up takes longer than to scale a small frame.
 _DRAWING, _SHRINKING = VideoReformatter(), VideoReformatter()
@@ -34,6 +36,8 @@ class Still:
 
 def draw(frame: VideoFrame, described: Frame, pixel_aspect: Fraction, size_px: int) -> Still:
     """Return a picture of a frame, with a longer side of so many pixels at most."""
+    if not Fraction(1, _MAX_PIXEL_ASPECT) <= pixel_aspect <= _MAX_PIXEL_ASPECT:
+        pixel_aspect = Fraction(1)
     width, height = max(1, round(frame.width * pixel_aspect)), frame.height
     scale = min(1.0, size_px / max(width, height))
     small = _DRAWING.reformat(
