@@ -1,5 +1,6 @@
 """What a decoder process does: takes one order at a time and answers it, behind a sandbox."""
 
+import errno
 import os
 import signal
 import socket
@@ -61,9 +62,12 @@ def _answer(
     except MemoryError:
         return Failed(
             Failure.OUT_OF_MEMORY,
-            "Decoding it takes more memory than a decoder may have; raise that limit.",
+            "Decoding it takes more memory than a decoder may have:"
+            " raise MEDIAPLANE_DECODER_MEMORY_BYTES.",
         )
     except Exception as error:  # noqa: BLE001 - libraries raise whatever they like for a bad file
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return Failed(Failure.DISK_FULL, "The disk of the scratch folder is full.")
         return Failed(Failure.BROKEN, f"It cannot be decoded: {_reason(error)}.")
     finally:
         for descriptor in descriptors:

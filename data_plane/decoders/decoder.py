@@ -111,6 +111,7 @@ class Decoder:
                 raise
             if reply is not None:
                 self._recycle()
+                _refuse_full_disk(reply)
                 return reply
             # Killed by a person, or by a kernel that is short of memory: perhaps not its fault.
             self.tally.lost += 1
@@ -174,8 +175,8 @@ class Decoder:
             self._kill(Kill.OUT_OF_MEMORY)
             return Failed(
                 Failure.OUT_OF_MEMORY,
-                f"Decoding it takes more than {self._settings.memory_bytes} bytes of memory;"
-                " raise that limit.",
+                f"Decoding it takes more than {self._settings.memory_bytes} bytes of memory:"
+                " raise MEDIAPLANE_DECODER_MEMORY_BYTES.",
             )
         except (EOFError, ConnectionError):
             return self._explain_end(child)
@@ -184,7 +185,6 @@ class Decoder:
             return self._crashed("did not answer as a decoder does")
         child.items += 1
         if isinstance(reply, Failed):
-            _refuse_full_disk(descriptors[1:])
             return Failed(reply.code, _printable(reply.message))
         return reply
 
@@ -266,9 +266,9 @@ def _check_sizes(reply: Done | Failed, output_fds: Sequence[int]) -> None:
         raise Malformed("A file is not as large as the decoder says.")
 
 
-def _refuse_full_disk(output_fds: Sequence[int]) -> None:
-    """Put the order off when that is why nothing came of it: libraries say so in many words."""
-    if any(os.fstatvfs(output_fd).f_bavail == 0 for output_fd in output_fds):
+def _refuse_full_disk(reply: Done | Failed) -> None:
+    """Put the order off when that is why nothing came of it."""
+    if isinstance(reply, Failed) and reply.code is Failure.DISK_FULL:
         raise Retry("disk_full", "The disk of the scratch folder is full; make room there.")
 
 

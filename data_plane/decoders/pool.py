@@ -1,15 +1,21 @@
 """The decoders of a worker, lent to its threads for one order at a time."""
 
+import logging
 import os
 import queue
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from data_plane.decoders.decoder import WATCH_SECONDS, Child, Decoder, DecoderSettings, Tally
 from data_plane.decoders.messages import Done, Failed, Order
+
+log = logging.getLogger(__name__)
+
+_CONFINEMENTS = ("landlock", "seccomp")
 
 
 class Pool:
@@ -23,6 +29,8 @@ class Pool:
         self._idle: queue.LifoQueue[Decoder] = queue.LifoQueue()
         for decoder in self._decoders:
             self._idle.put(decoder)
+        self._lock = threading.Lock()
+        self._has_warned = False
 
     def decode(
         self,
@@ -41,6 +49,7 @@ class Pool:
         try:
             return decoder.decode(order, source_fd, output_fds, deadline_seconds, check)
         finally:
+            self._warn_once(decoder.level)
             self._idle.put(decoder)
 
     def close(self) -> None:
@@ -76,6 +85,17 @@ class Pool:
                 return self._idle.get(timeout=WATCH_SECONDS)
             except queue.Empty:
                 continue
+
+    def _warn_once(self, level: str) -> None:
+        missing = [name for name in _CONFINEMENTS if level and name not in level.split("+")]
+        with self._lock:
+            is_news, self._has_warned = not self._has_warned, self._has_warned or bool(missing)
+        if missing and is_news:
+            log.warning(
+                "Decoders run without %s: a hostile file could reach what this worker can."
+                " Use a kernel that has it, and a container that allows it.",
+                " and ".join(missing),
+            )
 
     def _spawn(self, settings: DecoderSettings) -> Child:
         return self._spawner.submit(_spawn, settings).result()

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from data_plane.decoders.syscalls import refuse_syscalls
 
-_MAX_FILE_BYTES = 4 << 30
+_MAX_FILE_BYTES = 512 << 20
 _MAX_DESCRIPTORS = 128
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38

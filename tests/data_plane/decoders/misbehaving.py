@@ -65,9 +65,10 @@ def do_kill_itself(*_: object) -> None:
 
 
 def do_hog(*_: object) -> None:
-    """Take memory that the process may map, but not use."""
-    while True:
-        _held.append(b"\1" * (8 << 20))
+    """Use what was mapped before there was a limit to it."""
+    step_bytes = 8 << 20
+    for start in range(0, len(_unused), step_bytes):
+        _unused[start : start + step_bytes] = b"\1" * step_bytes
         time.sleep(0.05)
 
 
@@ -239,7 +240,7 @@ def do_abort(*_: object) -> None:
 
 
 def do_write_forever(_source_fd: int, output_fds: Sequence[int]) -> None:
-    os.lseek(output_fds[0], 5 << 30, os.SEEK_SET)
+    os.lseek(output_fds[0], 512 << 20, os.SEEK_SET)
     os.write(output_fds[0], b"x")
 
 

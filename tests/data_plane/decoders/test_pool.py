@@ -221,6 +221,19 @@ def test_an_order_is_put_off_when_the_disk_is_full(bench: Bench, tmp_path: Path)
         with pytest.raises(Retry, match="full"):
             full.decode("fill")
     assert_next_is_done(bench)
+    assert bench.pool.tally().spawned == 1
+
+
+def test_a_file_that_cannot_be_decoded_is_not_blamed_on_a_full_disk(
+    bench: Bench, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk", 1 << 20):
+        full = Bench(bench.pool, tmp_path, bench.source, tmp_path / "disk" / "made")
+        full.made.touch()
+        with pytest.raises(OSError, match="No space"):
+            (tmp_path / "disk" / "ballast").write_bytes(bytes(2 << 20))
+        assert os.statvfs(tmp_path / "disk").f_bavail == 0
+        assert failure(full.decode("raise")) is Failure.BROKEN
 
 
 def test_a_process_is_replaced_after_so_many_orders(bench_of: BenchOf) -> None:

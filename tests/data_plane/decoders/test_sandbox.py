@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from data_plane.decoders.messages import Done, Failed
-from tests.data_plane.decoders.conftest import MISBEHAVING, Bench
+from tests.data_plane.decoders.conftest import MISBEHAVING, Bench, BenchOf
 from tests.support.privileges import NOBODY
 from tests.support.waiting import eventually
 
@@ -105,6 +105,24 @@ def test_a_process_without_privileges_is_confined_as_well() -> None:
 def test_a_process_that_has_threads_already_does_not_claim_to_be_confined() -> None:
     thread = "import threading; threading.Thread(target=threading.Event().wait, daemon=True)"
     assert confined_by(f"{thread}.start()") == "rlimits"
+
+
+def test_decoders_that_are_not_confined_are_told_of_once(
+    bench_of: BenchOf, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = bench_of(module="tests.data_plane.decoders.threaded", recycle_items=1)
+    for _ in range(2):
+        assert isinstance(bench.decode("copy"), Done)
+    assert (bench.pool.levels(), bench.pool.tally().spawned) == ({"rlimits"}, 2)
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert "without landlock and seccomp" in warning
+
+
+def test_decoders_that_are_confined_are_not_worth_a_word(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert isinstance(bench.decode("copy"), Done)
+    assert caplog.records == []
 
 
 def confined_by(preparation: str) -> str:
