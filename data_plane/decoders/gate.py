@@ -12,7 +12,7 @@ def refuse_too_large(width: int, height: int, limits: Limits) -> None:
         raise DecodeFailed(
             Failure.TOO_LARGE,
             f"It has {width} x {height} pixels and the limit is {limits.max_pixels} pixels: "
-            "raise that limit, or scale the picture down.",
+            "raise MEDIAPLANE_MAX_PIXELS, or scale the picture down.",
         )
     if max(width, height) > MAX_SIDE_PX:
         raise DecodeFailed(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import blake3
 
 from data_plane.decoders import pillow_loader, raw_loader, vips_loader
-from data_plane.decoders.encoding import write_picture as write_picture
+from data_plane.decoders.encoding import write_picture
 from data_plane.decoders.loaded import Loaded, Undecodable
 from data_plane.decoders.messages import DecodeFailed, Done, Failure, Limits, Order
 from data_plane.decoders.sniff import Format, sniff
@@ -63,7 +63,7 @@ def _read(source_fd: int, order: Order) -> tuple[bytes, bytes | None]:
     if size_bytes > limit_bytes:
         raise DecodeFailed(
             Failure.TOO_LARGE,
-            f"The file has {size_bytes} bytes and the limit is {limit_bytes}: raise that limit.",
+            f"It has {size_bytes} bytes; pictures of more than {limit_bytes} are not decoded.",
         )
     hasher = {
         None: None,

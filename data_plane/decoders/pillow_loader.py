@@ -68,7 +68,7 @@ def load(
         raise DecodeFailed(
             Failure.TOO_LARGE,
             f"It has far more than {limits.max_pixels} pixels, which is the limit: "
-            "raise that limit, or scale the picture down.",
+            "raise MEDIAPLANE_MAX_PIXELS, or scale the picture down.",
         ) from None
     except UnidentifiedImageError:
         raise Undecodable("its header cannot be read") from None

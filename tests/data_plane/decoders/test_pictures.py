@@ -109,7 +109,8 @@ def test_a_file_with_more_bytes_than_the_limit_is_not_read() -> None:
         make(content, max_image_bytes=len(content) - 1)
 
     assert raised.value.failed.code is Failure.TOO_LARGE
-    assert str(len(content)) in raised.value.failed.message
+    assert f"{len(content)} bytes" in raised.value.failed.message
+    assert f"more than {len(content) - 1} are not decoded" in raised.value.failed.message
     assert make(content, max_image_bytes=len(content)).files[0]
 
 
