@@ -1,7 +1,7 @@
-"""Waits until all pictures and videos are processed, with a progress bar on a terminal."""
+"""Waits until the pictures and videos of libraries are processed, with a bar on a terminal."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -13,69 +13,90 @@ from mediaplane.client import Client
 # For a data plane that is started for a command: decode nothing.
 WITHOUT_MEDIA = {"MEDIAPLANE_IMAGE_SLOTS": "0", "MEDIAPLANE_VIDEO_SLOTS": "0"}
 
-_PAUSE_SECONDS = 0.25
+# Counting millions takes the database a while: it shall rest for most of the time.
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 1.0
+_PAUSE_PER_COUNT = 20
 # Waiting work that nobody has taken for so long will not be taken by a worker that is there.
-_STUCK_SECONDS = 30.0
+_STUCK_SECONDS = 60.0
 
 # Shows how many are done, and of how many.
 Show = Callable[[int, int], None]
 
 
 class Media(NamedTuple):
-    """What became of pictures and videos."""
+    """What is left of pictures and videos."""
 
-    processed_assets: int = 0  # while it was waited for them
-    failed_assets: int = 0
-    waiting_assets: int = 0
-
-
-def current(client: Client) -> Media:
-    """How it stands, without waiting."""
-    return _media(media.pipeline(client), 0)
+    failed_assets: int
+    waiting_assets: int
 
 
-def finish(client: Client, *, is_shown: bool) -> Media:
-    """Wait until nothing is left to process, or nobody is there to do it."""
-    first = status = media.pipeline(client)
-    total = _left(first)
-    if not total:
-        return _media(first, 0)
+def current(client: Client, slugs: Sequence[str]) -> Media:
+    """How it stands with some libraries, without waiting."""
+    found = _look(client, slugs).values()
+    return Media(sum(one.failed_assets for one in found), sum(map(_left, found)))
+
+
+def finish(client: Client, slugs: Sequence[str], *, is_shown: bool) -> Media:
+    """Wait until nothing is left to process in some libraries, or nobody is there to do it."""
     with _bar() if is_shown and output.is_terminal() else _nothing() as show:
-        moved_at = time.monotonic()
-        while left := _left(status):
-            total = max(total, left)  # another command may find more meanwhile
-            show(total - left, total)
-            if not status.running_assets and _is_stuck(client, moved_at):
-                break
-            time.sleep(_PAUSE_SECONDS)
-            status, before = media.pipeline(client), left
-            if status.running_assets or _left(status) != before:
-                moved_at = time.monotonic()
-    if left:
-        output.tell(
-            f"{output.plural(left, 'image or video', 'images and videos')} wait, but no worker"
-            " processes them: see `mediaplane worker list` and MEDIAPLANE_IMAGE_SLOTS."
-        )
-    newly_failed = max(0, status.failed_assets - first.failed_assets)
-    return _media(status, max(0, total - left - newly_failed))
+        problem = _await_end(client, slugs, show)
+    found = current(client, slugs)
+    if problem and found.waiting_assets:
+        waiting = output.plural(found.waiting_assets, "image or video", "images and videos")
+        output.tell(f"{waiting} wait, but {problem}")
+    return found
 
 
-def _media(status: Any, processed: int) -> Media:
-    return Media(processed, status.failed_assets, _left(status))
-
-
-def _left(status: Any) -> int:
-    return int(status.waiting_images + status.waiting_videos + status.running_assets)
-
-
-def _is_stuck(client: Client, moved_at: float) -> bool:
-    if time.monotonic() > moved_at + _STUCK_SECONDS:
-        return True
-    return not any(
+def decodes_media(client: Client) -> bool:
+    """Tell whether a worker is there that processes pictures and videos."""
+    return any(
         enum_name(worker, "state") in {"idle", "processing"} and worker.stats["media_slots"]
         for worker in client.workers()
         if "media_slots" in worker.stats
     )
+
+
+def _await_end(client: Client, slugs: Sequence[str], show: Show) -> str:
+    """Wait for the end; return why it is not to be waited for, '' when it has come."""
+    total, before, pause_seconds = 0, -1, _FIRST_PAUSE_SECONDS
+    moved_at = time.monotonic()
+    while True:
+        began_at = time.monotonic()
+        found = _look(client, slugs)
+        now = time.monotonic()
+        left = sum(map(_left, found.values()))
+        if not left:
+            return ""
+        total = max(total, left)  # another command may find more meanwhile
+        show(total - left, total)
+        is_running = any(one.running_assets for one in found.values())
+        if is_running or left != before:
+            moved_at, before = now, left
+        if not is_running and not decodes_media(client):
+            return (
+                "no worker processes them: see `mediaplane worker list` and MEDIAPLANE_IMAGE_SLOTS."
+            )
+        if now > moved_at + _STUCK_SECONDS:
+            # Those of other libraries may have their turn.
+            if not media.pipeline(client).running_assets:
+                waiting = ", ".join(slug for slug, status in found.items() if _left(status))
+                return f"none was taken for {_STUCK_SECONDS:g} s: is the disk of {waiting} mounted?"
+            moved_at = now
+        pause_seconds = next_pause(pause_seconds, count_seconds=now - began_at)
+        time.sleep(pause_seconds)
+
+
+def next_pause(last_seconds: float, *, count_seconds: float) -> float:
+    """How long to wait after a count that took so long."""
+    return max(min(1.5 * last_seconds, _LONGEST_PAUSE_SECONDS), _PAUSE_PER_COUNT * count_seconds)
+
+
+def _look(client: Client, slugs: Sequence[str]) -> dict[str, Any]:
+    return {slug: media.pipeline(client, slug) for slug in slugs}
+
+
+def _left(status: Any) -> int:
+    return int(status.waiting_images + status.waiting_videos + status.running_assets)
 
 
 @contextmanager

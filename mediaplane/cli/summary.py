@@ -98,8 +98,8 @@ def _failed_assets(client: "Client", slug: str) -> int:
 
 
 def _media(media: "Media") -> str:
-    """'12 processed, 1 failed'; '' where there is nothing to say."""
-    numbers = zip(("processed", "failed", "waiting"), media, strict=True)
+    """'1 failed, 12 waiting'; '' where there is nothing to say."""
+    numbers = zip(("failed", "waiting"), media, strict=True)
     return ", ".join(f"{output.human_count(number)} {what}" for what, number in numbers if number)
 
 

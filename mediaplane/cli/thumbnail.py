@@ -1,6 +1,6 @@
 """`mediaplane thumbnail`: pictures of files in any size."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,9 @@ from mediaplane.cli.output import Json, Limit
 from mediaplane.cli.saving import Target
 from mediaplane.cli.session import Session, command
 from mediaplane.protocol.values import ThumbnailFormat
+
+if TYPE_CHECKING:
+    from mediaplane.client import Client
 
 app = typer.Typer(name="thumbnail", no_args_is_help=True, help="Make and show thumbnails.")
 
@@ -77,7 +80,7 @@ def get(
         saving.check_is_outside(client, target)
         name = media.find_file(client, file, absolute(file))
         asked = media.request_thumbnail(client, name, size_px, chosen, group)
-        made = media.await_thumbnail(client, asked, timeout_seconds)
+        made = _await(client, asked, timeout_seconds)
         size_bytes = saving.save(media.read_thumbnail(client, made.name), target)
     saving.report(target, size_bytes, {"thumbnail": document(made)}, as_json=as_json)
 
@@ -148,6 +151,23 @@ def clean(
         output.json_document({"cleanup": document(cleanup)})
     else:
         output.say(f"The thumbnails of {group} will be removed by the next worker that is free.")
+
+
+def _await(client: "Client", asked: Any, timeout_seconds: float) -> Any:
+    """Wait for a thumbnail; where nobody is there to make it, say so."""
+    from mediaplane import media  # noqa: PLC0415 - imports gRPC
+    from mediaplane.cli.pipeline import decodes_media  # noqa: PLC0415
+    from mediaplane.client import CommandFailed  # noqa: PLC0415
+
+    try:
+        return media.await_thumbnail(client, asked, timeout_seconds)
+    except CommandFailed as error:
+        if error.reason or decodes_media(client):
+            raise
+        raise CommandFailed(
+            f"{error} No worker that decodes media is running: start one without --no-media, and"
+            " with MEDIAPLANE_IMAGE_SLOTS and MEDIAPLANE_VIDEO_SLOTS above 0."
+        ) from None
 
 
 def _format_of(target: str) -> ThumbnailFormat:

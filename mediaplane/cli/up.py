@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mediaplane.cli import output, summary
+from mediaplane.cli.documents import last_part
 from mediaplane.cli.library import absolute
 from mediaplane.cli.output import Json
 from mediaplane.cli.scan import AcceptNewRoot
@@ -59,7 +60,12 @@ def up(
         ),
     ] = None,
     no_media: Annotated[
-        bool, typer.Option("--no-media", help="Make no thumbnails and proxies now.")
+        bool,
+        typer.Option(
+            "--no-media",
+            help="Make no thumbnails and proxies now. While it runs on, none are made for other"
+            " commands either.",
+        ),
     ] = False,
     accept_new_root: AcceptNewRoot = False,
     as_json: Json = False,
@@ -85,19 +91,20 @@ def up(
         failures = campaign.work(
             client, libraries, accept_new_root=accept_new_root, is_shown=not as_json
         )
+        slugs = [last_part(library.name) for library in libraries]
         is_awaited = not (no_media or watch)  # who watches wants to hear of changes meanwhile
-        made = (
-            pipeline.finish(client, is_shown=not as_json)
+        media = (
+            pipeline.finish(client, slugs, is_shown=not as_json)
             if is_awaited
-            else pipeline.current(client)
+            else pipeline.current(client, slugs)
         )
         statistics = client.statistics()
         elapsed = time.monotonic() - started
         if as_json:
             write = output.json_line if watch else output.json_document
-            write(summary.document(client, statistics, made, elapsed, failures))
+            write(summary.document(client, statistics, media, elapsed, failures))
         else:
-            summary.show(client, statistics, made, elapsed)
+            summary.show(client, statistics, media, elapsed)
         if not once:
             if not as_json:
                 summary.show_groups(client, statistics)
