@@ -2,9 +2,11 @@
 
 import os
 import re
+import struct
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any, BinaryIO
 
 from sqlalchemy import text
@@ -17,6 +19,20 @@ from mediaplane.protocol.values import ThumbnailFormat, ThumbnailStatus
 from mediaplane.v1 import content_service_pb2 as pb
 
 _BLOCK_BYTES = 256 << 10
+_MAX_ENTRY_BYTES = 16 << 20
+_MAX_DIRECTORY_BYTES = 1 << 20
+# The end of an archive without a comment, and before it the locator of a second, larger end.
+_ARCHIVE_END = struct.Struct("<4s16x4s8xI4xH")
+# All that the standard library raises for one.
+_BROKEN_ARCHIVE = (
+    zipfile.BadZipFile,
+    EOFError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+)
 _ID = "([1-9][0-9]{0,17})"
 _THUMBNAIL = re.compile(f"thumbnails/{_ID}")
 _ASSET = re.compile(f"libraries/([a-z0-9-]{{1,63}})/assets/{_ID}")
@@ -99,10 +115,8 @@ class Renditions:
             if not found.entry:
                 yield from _pieces(file, os.fstat(file.fileno()).st_size, found, is_wanted)
                 return
-            with zipfile.ZipFile(file) as archive:
-                size_bytes = archive.getinfo(found.entry).file_size
-                with archive.open(found.entry) as entry:
-                    yield from _pieces(entry, size_bytes, found, is_wanted)
+            content = _read_entry(file, found.entry)
+            yield from _pieces(BytesIO(content), len(content), found, is_wanted)
 
     def _open(self, found: Found) -> BinaryIO:
         try:
@@ -131,6 +145,34 @@ def _match(pattern: re.Pattern[str], name: str, example: str) -> re.Match[str]:
     if found is None:
         raise InvalidArgument(f"name must be of the form {example}.")
     return found
+
+
+def _read_entry(file: BinaryIO, name: str) -> bytes:
+    """Return a file of an archive, which a decoder has made that may have been taken over."""
+    try:
+        _check_directory(file)
+        with zipfile.ZipFile(file) as archive:
+            entry = archive.getinfo(name)
+            # Decoders pack nothing: what is packed could be a bomb.
+            if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > _MAX_ENTRY_BYTES:
+                raise zipfile.BadZipFile
+            return archive.read(entry)
+    except _BROKEN_ARCHIVE:
+        raise FailedPrecondition(
+            "The archive of the video's frames is broken; touch the video and scan its library"
+            " to have it made again."
+        ) from None
+
+
+def _check_directory(file: BinaryIO) -> None:
+    """Refuse an archive of more entries than a video has frames, before they fill the memory."""
+    file.seek(-_ARCHIVE_END.size, os.SEEK_END)
+    end = file.read(_ARCHIVE_END.size)
+    locator, signature, directory_bytes, comment_bytes = _ARCHIVE_END.unpack(end)
+    # With a locator or a comment, another size than this one may hold.
+    is_ours = locator != b"PK\6\7" and signature == b"PK\5\6" and not comment_bytes
+    if not is_ours or directory_bytes > _MAX_DIRECTORY_BYTES:
+        raise zipfile.BadZipFile
 
 
 def _pieces(
