@@ -15,7 +15,8 @@ from mediaplane.protocol.driver import Row
 
 _SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _MAX_NAME = 200
-_MAX_SAMPLES = 10_000
+# Each is a tile of one JPEG, whose sides have 65,500 pixels at most.
+MAX_SAMPLES = 1000
 _MAX_GLOBS = 200  # patterns in a list
 _MAX_GLOB = 500  # characters in a pattern
 
@@ -112,8 +113,8 @@ def _check_name(name: str) -> None:
 
 def _check_settings(columns: Mapping[str, Any]) -> None:
     limit = columns.get("sampling_limit", 1)
-    if not 1 <= limit <= _MAX_SAMPLES:
-        raise InvalidArgument(f"sampling_limit is {limit}; it must be 1 to {_MAX_SAMPLES}.")
+    if not 1 <= limit <= MAX_SAMPLES:
+        raise InvalidArgument(f"sampling_limit is {limit}; it must be 1 to {MAX_SAMPLES}.")
     min_size_bytes = columns.get("min_size_bytes", 0)
     if min_size_bytes < 0:
         raise InvalidArgument(f"min_size_bytes is {min_size_bytes}; it must be 0 or more.")
