@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 from av import VideoFrame
 
 from data_plane.decoders.groups import StreamDecoder, VideoPacket
 from data_plane.decoders.messages import FrameMeasure
 from data_plane.decoders.stills import shrink
-from data_plane.decoders.windows import Miniature, sort_by_typicality
+from data_plane.decoders.typicality import sort_by_likeness
+from data_plane.decoders.windows import MINIATURE_PX, Miniature
 
-# Every picture of some videos is a keyframe, and windows may last minutes.
+# Every picture of some videos is a keyframe, and windows may last hours.
 _KEPT_BYTES = 64 << 20
+_KEPT_KEYFRAMES = 20_000
 
 
 class Keyframes:
@@ -19,43 +22,60 @@ class Keyframes:
     def __init__(self, decoder: StreamDecoder, measure: FrameMeasure) -> None:
         self._decoder = decoder
         self._measure = measure
-        self._heads: list[Sequence[VideoPacket]] = []
-        self._miniatures: list[Miniature | None] = []
-        self._bytes_kept = 0
+        self._forget()
 
     def add(self, head: Sequence[VideoPacket]) -> None:
         """Take a keyframe, given by the packets that it is decoded from."""
         self._heads.append(head)
         self._bytes_kept += head[0].size
-        if self._bytes_kept > _KEPT_BYTES:
+        if self._bytes_kept > _KEPT_BYTES or len(self._heads) > _KEPT_KEYFRAMES:
             self._drop_unlikely()
 
     def choose(self) -> VideoFrame | None:
         """Return the most typical of the keyframes that can be decoded, and forget them all."""
         # Two pictures are equally far from their mean: the first is as good as the second.
-        is_settled = len(self._heads) <= (2 if self._measure is FrameMeasure.MSE else 1)
+        alike = 2 if self._measure is FrameMeasure.MSE else 1
+        is_settled = not self._seen and len(self._heads) <= alike
         order: Iterable[int] = range(len(self._heads)) if is_settled else self._sort()
         heads = [self._heads[index] for index in order]
-        self._heads, self._miniatures, self._bytes_kept = [], [], 0
+        self._forget()
         for head in heads:
-            if head and (frame := self._decoder.decode_keyframe(head)):
+            if frame := self._decoder.decode_keyframe(head):
                 return frame
         return None
 
+    def _forget(self) -> None:
+        self._heads: list[Sequence[VideoPacket]] = []
+        self._bytes_kept = 0
+        # Of the first of these keyframes, the others have not been decoded yet.
+        self._miniatures: list[Miniature] = []
+        # Of all that were decoded, those that were dropped as well.
+        self._sum = np.zeros((MINIATURE_PX, MINIATURE_PX, 3))
+        self._seen = 0
+
     def _sort(self) -> list[int]:
         """Return the positions of the keyframes that can be decoded, the most typical first."""
-        for head in self._heads[len(self._miniatures) :]:
-            frame = self._decoder.decode_keyframe(head)
-            self._miniatures.append(None if frame is None else shrink(frame))
-        decoded = [index for index, one in enumerate(self._miniatures) if one is not None]
-        miniatures = [one for one in self._miniatures if one is not None]
-        if not miniatures:
+        self._see()
+        if not self._seen:
             return []
-        return [decoded[index] for index in sort_by_typicality(miniatures, self._measure)]
+        return sort_by_likeness(self._miniatures, self._sum / self._seen, self._measure)
+
+    def _see(self) -> None:
+        """Decode the keyframes that have come since, and keep those with which that works."""
+        unseen = self._heads[len(self._miniatures) :]
+        del self._heads[len(self._miniatures) :]
+        for head in unseen:
+            if frame := self._decoder.decode_keyframe(head):
+                miniature = shrink(frame)
+                self._heads.append(head)
+                self._miniatures.append(miniature)
+                self._sum += miniature
+                self._seen += 1
 
     def _drop_unlikely(self) -> None:
         """Drop the half that is furthest from the mean so far, which still counts them."""
         order = self._sort()
-        likely = set(order[: len(order) // 2])
-        self._heads = [head if index in likely else () for index, head in enumerate(self._heads)]
-        self._bytes_kept = sum(head[0].size for head in self._heads if head)
+        likely = sorted(order[: (len(order) + 1) // 2])
+        self._heads = [self._heads[index] for index in likely]
+        self._miniatures = [self._miniatures[index] for index in likely]
+        self._bytes_kept = sum(head[0].size for head in self._heads)
