@@ -307,7 +307,7 @@ def _assets() -> Machine:
             _data("heartbeat", sources=at_work, target=None, lease=Lease.KEEP,
                   path=path("heartbeat", base=_BEAT)),
             _data("fail", sources=at_work, target=s.FAILED, lease=Lease.DROP, path=finish),
-            # The file changed: whatever was made from it is made anew.
+            # The file changed, or somebody asks: whatever was made from it is made anew.
             _control("rediscover",
                      sources=(s.PROXIED, s.COMPLETED, s.FAILED, s.POISONED), target=s.PENDING,
                      lease=Lease.ABSENT,

@@ -93,8 +93,8 @@ class AssetServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RetryAsset(self, request, context):
-        """Has a failed or poisoned asset processed again, from the start. FAILED_PRECONDITION when it is
-        neither.
+        """Has an asset processed again from the start: one that failed, or whose thumbnail, proxy or
+        frames were lost. FAILED_PRECONDITION while it waits or is being processed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

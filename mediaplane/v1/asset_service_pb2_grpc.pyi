@@ -23,8 +23,8 @@ class AssetServiceStub:
     ListFrames: _grpc.UnaryUnaryMultiCallable[_asset_service_pb2.ListFramesRequest, _asset_service_pb2.ListFramesResponse]
     """Lists the frames that represent a video, by time."""
     RetryAsset: _grpc.UnaryUnaryMultiCallable[_asset_service_pb2.RetryAssetRequest, _asset_service_pb2.Asset]
-    """Has a failed or poisoned asset processed again, from the start. FAILED_PRECONDITION when it is
-    neither.
+    """Has an asset processed again from the start: one that failed, or whose thumbnail, proxy or
+    frames were lost. FAILED_PRECONDITION while it waits or is being processed.
     """
     RetryAssets: _grpc.UnaryUnaryMultiCallable[_asset_service_pb2.RetryAssetsRequest, _asset_service_pb2.RetryAssetsResponse]
     """Has every failed or poisoned asset of a library processed again."""
@@ -64,8 +64,8 @@ class AssetServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _asset_service_pb2.RetryAssetRequest,
         context: _grpc.ServicerContext,
     ) -> _asset_service_pb2.Asset:
-        """Has a failed or poisoned asset processed again, from the start. FAILED_PRECONDITION when it is
-        neither.
+        """Has an asset processed again from the start: one that failed, or whose thumbnail, proxy or
+        frames were lost. FAILED_PRECONDITION while it waits or is being processed.
         """
 
     @_abc_1.abstractmethod
