@@ -89,13 +89,14 @@ class Pool:
     def _warn_once(self, level: str) -> None:
         missing = [name for name in _CONFINEMENTS if level and name not in level.split("+")]
         with self._lock:
-            is_news, self._has_warned = not self._has_warned, self._has_warned or bool(missing)
-        if missing and is_news:
-            log.warning(
-                "Decoders run without %s: a hostile file could reach what this worker can."
-                " Use a kernel that has it, and a container that allows it.",
-                " and ".join(missing),
-            )
+            if not missing or self._has_warned:
+                return
+            self._has_warned = True
+        log.warning(
+            "Decoders run without %s: a hostile file could reach what this worker can."
+            " Use a kernel that has it, and a container that allows it.",
+            " and ".join(missing),
+        )
 
     def _spawn(self, settings: DecoderSettings) -> Child:
         return self._spawner.submit(_spawn, settings).result()
