@@ -1,6 +1,7 @@
 """Lets a demuxer seek in a file of which no block is fetched twice, and hashes it on the way.
 
-Where a second pass follows, what no longer fits into memory waits for it in a spool.
+Where a second pass follows, what no longer fits into memory waits for it in a spool, as far as a
+decoder may write: only of a longer video without a duration is the rest fetched again.
 """
 
 import hashlib

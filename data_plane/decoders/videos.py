@@ -112,8 +112,8 @@ def _cut(order: Order, source: Source, container: InputContainer, video: VideoSt
     if seconds > order.limits.max_duration_seconds:
         raise DecodeFailed(
             Failure.TOO_LARGE,
-            f"It takes {seconds:.0f} seconds and the limit is "
-            f"{order.limits.max_duration_seconds:.0f} seconds: raise that limit, or cut the video.",
+            f"It takes {seconds:.0f} seconds and the limit is"
+            f" {order.limits.max_duration_seconds:.0f}: raise MEDIAPLANE_MAX_VIDEO_SECONDS.",
         )
     return Windows(start_of(video), duration, max(1, order.sampling_limit))
 

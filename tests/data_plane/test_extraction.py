@@ -99,6 +99,7 @@ def test_the_measure_and_the_limit_of_the_library_are_used(
     film(root / "a.mp4", frames=50, gop=10)
     studio.desk.add_library(root, sampling_limit=1, sampling_policy={"measure": "ssim"})
     scan(studio)
+    studio.desk.change("UPDATE assets SET status = 'completed'")  # not yet
     orders: list[Order] = []
     with studio.worker() as worker:
         decode = worker._decoders.decode
@@ -108,6 +109,7 @@ def test_the_measure_and_the_limit_of_the_library_are_used(
             return decode(order, *rest)
 
         monkeypatch.setattr(worker._decoders, "decode", note)
+        studio.desk.change("UPDATE assets SET status = 'pending'")
         asset = studio.wait_for(b"a.mp4", "proxied", "failed")
     assert [(order.sampling_limit, order.measure) for order in orders] == [(1, FrameMeasure.SSIM)]
     assert len(studio.frames(asset["id"])) == 1
@@ -312,6 +314,7 @@ def test_a_scan_during_the_decode_has_the_new_state_decoded_next(
     put(root, b"a.jpg", photo(640, 480))
     studio.desk.add_library(root)
     scan(studio)
+    studio.desk.change("UPDATE assets SET status = 'completed'")  # not yet
 
     def change_meanwhile() -> None:
         put(root, b"a.jpg", photo(500, 400))
@@ -332,6 +335,7 @@ def test_a_scan_during_the_decode_has_the_new_state_decoded_next(
             return reply
 
         monkeypatch.setattr(worker._decoders, "decode", meddle)
+        studio.desk.change("UPDATE assets SET status = 'pending'")
         asset = studio.wait_for(b"a.jpg", "proxied", "failed")
     assert changes == [], "nothing happened in between"
     assert (asset["status"], asset["width"], asset["retry_count"]) == ("proxied", 500, 2)
@@ -343,6 +347,7 @@ def test_a_scan_that_is_being_taken_over_is_waited_for(
     put(root, b"a.jpg", photo(640, 480))
     studio.desk.add_library(root)
     scan(studio)
+    studio.desk.change("UPDATE assets SET status = 'completed'")  # not yet
     with studio.worker() as worker:
         decode = worker._decoders.decode
         is_decoded, is_committed = threading.Event(), threading.Event()
@@ -373,6 +378,7 @@ def test_a_scan_that_is_being_taken_over_is_waited_for(
             return reply
 
         monkeypatch.setattr(worker._decoders, "decode", meddle)
+        studio.desk.change("UPDATE assets SET status = 'pending'")
         asset = studio.wait_for(b"a.jpg", "proxied", "failed")
         absorber.join()
     assert is_committed.is_set()
