@@ -92,12 +92,12 @@ def up(
             client, libraries, accept_new_root=accept_new_root, is_shown=not as_json
         )
         slugs = [last_part(library.name) for library in libraries]
-        is_awaited = not (no_media or watch)  # who watches wants to hear of changes meanwhile
-        media = (
-            pipeline.finish(client, slugs, is_shown=not as_json)
-            if is_awaited
-            else pipeline.current(client, slugs)
-        )
+        if not (no_media or watch):  # who watches wants to hear of changes meanwhile
+            # What lies in a library that cannot be scanned will not be decoded either.
+            lost = {failure.partition(":")[0] for failure in failures}
+            scanned = [slug for slug in slugs if slug not in lost]
+            pipeline.finish(client, scanned, is_shown=not as_json)
+        media = pipeline.current(client, slugs)
         statistics = client.statistics()
         elapsed = time.monotonic() - started
         if as_json:

@@ -16,7 +16,7 @@ from mediaplane.protocol.tables import jobs
 from mediaplane.protocol.write_paths import WRITE_PATHS
 from tests.support.databases import Databases
 from tests.support.rows import LONG_AGO, Rows
-from tests.support.steps import EPOCH, HELD, OTHER_WORKER, WORKER
+from tests.support.steps import EPOCH, HELD, OTHER_WORKER, WORKER, favourable
 
 machines = pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 
@@ -90,7 +90,8 @@ def test_lost_rows_are_left_out_of_a_batch_and_the_rest_is_taken(
         at_work = step.sources[0]
         with database.control.write() as conn:
             rows = Rows(conn)
-            mine = [rows.add(machine.name, **HELD, status=at_work) for _ in range(3)]
+            held = favourable(machine, step) | {"status": at_work}
+            mine = [rows.add(machine.name, **held) for _ in range(3)]
             lost = add_lost(rows, machine.name, at_work)
             untouched = [rows.get(machine.name, row_id) for row_id in lost[:-1]]
         ended: list[tuple[Lessee, dict[str, Any]]] = [
