@@ -177,6 +177,15 @@ class WorkerCommand(StrEnum):
     FORENSIC_DUMP = "forensic_dump"
 
 
+class Role(StrEnum):
+    """What a caller may do: see, run work, or decide; a worker sees the workers and no more."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+    WORKER = "worker"
+
+
 # The one I/O budget that every worker shares.
 THUMBNAIL_IO_BUCKET = "thumbnail_io_global"
 

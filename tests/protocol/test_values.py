@@ -40,6 +40,7 @@ SETS = {
     },
     "WorkerState": {"idle", "processing", "paused", "offline"},
     "WorkerCommand": {"none", "pause", "resume", "shutdown", "forensic_dump"},
+    "Role": {"viewer", "operator", "admin", "worker"},
 }  # fmt: skip
 
 COLUMNS = {

@@ -1,0 +1,54 @@
+"""Who makes the call that is being answered.
+
+gRPC runs every call, streams included, in a context of its own, so what is set for one call is
+seen by no other, whichever thread answers it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from mediaplane.protocol.values import DEFAULT_TENANT, Role
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Whose call it is, what they may do, and whose things they see."""
+
+    # For people and the audit log: never a secret, never a path.
+    name: str
+    role: Role
+    # None sees every tenant.
+    tenant_id: str | None
+
+    @property
+    def home(self) -> str:
+        """The tenant that what this caller makes belongs to."""
+        return self.tenant_id or DEFAULT_TENANT
+
+
+# Whoever reaches an open socket, and the planes themselves: the file system decided already.
+LOCAL = Caller("local", Role.ADMIN, None)
+
+_caller: ContextVar[Caller] = ContextVar("caller", default=LOCAL)
+
+
+def caller() -> Caller:
+    """Return who makes the call that is being answered; outside a call, the plane itself."""
+    return _caller.get()
+
+
+def identify(known: Caller) -> None:
+    """Say whose call this is, for the rest of it."""
+    _caller.set(known)
+
+
+@contextmanager
+def acting_as(known: Caller) -> Iterator[None]:
+    """Act for a caller within a block that one thread runs."""
+    token = _caller.set(known)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
