@@ -14,7 +14,7 @@ from control_plane.services.maintenance import MaintenanceService
 from control_plane.services.thumbnails import ThumbnailService
 from control_plane.services.workers import WorkerService
 from control_plane.settings import ControlSettings
-from mediaplane import serving
+from mediaplane import health, serving
 from mediaplane.locations import Locations
 from mediaplane.protocol import revision
 from mediaplane.protocol.bell import Bell
@@ -41,6 +41,7 @@ def run(locations: Locations, settings: ControlSettings, stop: threading.Event) 
             from control_plane import metrics  # noqa: PLC0415
 
             stack.enter_context(metrics.serving(database, settings.control_metrics_address))
+        stack.enter_context(health.answering(settings.control_health_address, database, stop))
         _serve(database, locations, settings, stop)
     database.close()
 

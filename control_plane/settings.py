@@ -14,6 +14,9 @@ class ControlSettings:
     control_metrics_address: str = setting(
         "", "Loopback address (host:port) that serves metrics over HTTP; none when empty."
     )
+    control_health_address: str = setting(
+        "", "Address (host:port) that answers the probes of an orchestrator; none when empty."
+    )
     feed_seconds: float = setting(
         0.25, "Seconds between two looks for events that nobody rang for.", minimum=0.01
     )

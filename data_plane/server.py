@@ -13,7 +13,7 @@ from data_plane.roots import Roots
 from data_plane.settings import DataSettings
 from data_plane.status import DataPlaneService
 from data_plane.worker import Worker
-from mediaplane import serving
+from mediaplane import health, serving
 from mediaplane.locations import Locations
 from mediaplane.protocol import revision
 from mediaplane.protocol.database import Database
@@ -30,7 +30,10 @@ def run(locations: Locations, settings: DataSettings, stop: threading.Event) -> 
     database = Database(locations.database_url, Plane.DATA)
     revision.check(database)
     worker = Worker(database, settings, locations, stop)
-    with recording(worker.flight_log):
+    with (
+        recording(worker.flight_log),
+        health.answering(settings.data_health_address, database, stop),
+    ):
         server, states = serving.build_server(
             locations.data_address,
             services(database, worker.leases, worker.roots, locations.state, settings),

@@ -62,6 +62,9 @@ class DataSettings:
     )
     data_calls: int = setting(16, "Calls answered at the same time.", minimum=1)
     data_streams: int = setting(32, "Content streams held open at the same time.", minimum=1)
+    data_health_address: str = setting(
+        "", "Address (host:port) that answers the probes of an orchestrator; none when empty."
+    )
     stop_grace_seconds: float = setting(
         5.0, "Seconds to stop in: half to finish work in hand, half to put it back.", minimum=0
     )
