@@ -20,6 +20,7 @@ from mediaplane.protocol import revision
 from mediaplane.protocol.bell import Bell
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.values import Plane
+from mediaplane.tokens import Tokens
 from mediaplane.v1.asset_service_pb2_grpc import add_AssetServiceServicer_to_server
 from mediaplane.v1.duplicate_service_pb2_grpc import add_DuplicateServiceServicer_to_server
 from mediaplane.v1.job_service_pb2_grpc import add_JobServiceServicer_to_server
@@ -56,6 +57,9 @@ def _serve(
         services(database, feed, settings),
         calls=settings.control_calls,
         streams=settings.control_watchers,
+        settings=settings,
+        tokens=Tokens(database),
+        socket_address=locations.control_socket,
     )
     bell.start()
     feed.start()

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from mediaplane.settings import setting
+from mediaplane.transport import TransportSettings
 
 
 @dataclass(frozen=True)
-class ControlSettings:
+class ControlSettings(TransportSettings):
     """What an operator may tune; docs/OPERATIONS.md lists it."""
 
     control_calls: int = setting(16, "Calls answered at the same time.", minimum=1)

@@ -18,6 +18,7 @@ from mediaplane.locations import Locations
 from mediaplane.protocol import revision
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.values import Plane
+from mediaplane.tokens import Tokens
 from mediaplane.v1.content_service_pb2_grpc import add_ContentServiceServicer_to_server
 from mediaplane.v1.data_plane_service_pb2_grpc import add_DataPlaneServiceServicer_to_server
 
@@ -39,6 +40,9 @@ def run(locations: Locations, settings: DataSettings, stop: threading.Event) -> 
             services(database, worker.leases, worker.roots, locations.state, settings),
             calls=settings.data_calls,
             streams=settings.data_streams,
+            settings=settings,
+            tokens=Tokens(database),
+            socket_address=locations.data_socket,
         )
         worker.start()
         server.start()

@@ -4,10 +4,11 @@ import os
 from dataclasses import dataclass
 
 from mediaplane.settings import setting
+from mediaplane.transport import TransportSettings
 
 
 @dataclass(frozen=True)
-class DataSettings:
+class DataSettings(TransportSettings):
     """What an operator may tune; docs/OPERATIONS.md lists it."""
 
     slots: int = setting(

@@ -45,6 +45,20 @@ class ActiveJobExists(AlreadyExists):
     reason = "ACTIVE_JOB_EXISTS"
 
 
+class Unauthenticated(CallerError):
+    """Nobody can tell who is calling."""
+
+    code = "UNAUTHENTICATED"
+    reason = "UNAUTHENTICATED"
+
+
+class PermissionDenied(CallerError):
+    """The caller is known and may not do this."""
+
+    code = "PERMISSION_DENIED"
+    reason = "PERMISSION_DENIED"
+
+
 class FailedPrecondition(CallerError):
     """The request makes sense, but not in the state that the resource is in."""
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from mediaplane.protocol.values import DEFAULT_TENANT, Role
+from mediaplane.protocol.values import DEFAULT_TENANT, Peer, Role
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,9 @@ class Caller:
     role: Role
     # None sees every tenant.
     tenant_id: str | None
+    peer: Peer = Peer.LOCAL
+    # UTC milliseconds; None for ever. Nothing that this caller makes lasts longer as a way in.
+    expires_at: int | None = None
 
     @property
     def home(self) -> str:

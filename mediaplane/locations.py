@@ -44,6 +44,16 @@ class Locations:
         )
 
     @property
+    def control_socket(self) -> str:
+        """Where this machine reaches a control plane that others reach by its address."""
+        return _socket_address(self.state, "control.sock")
+
+    @property
+    def data_socket(self) -> str:
+        """Where this machine reaches a data plane that others reach by its address."""
+        return _socket_address(self.state, "data.sock")
+
+    @property
     def runtime(self) -> Path:
         """What only matters while planes run: locks and pipes."""
         return self.state / "run"

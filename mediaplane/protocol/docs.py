@@ -35,6 +35,7 @@ _GUARANTEES = {
     "uq_scan_sessions_job_id_lease_epoch": "A claim of a scan job reports through one session.",
     "uq_thumbnails_file_id_file_version_size_px_format": "A picture is made once per file version,"
     " size and format.",
+    "uq_tokens_token_hash": "A token is one row, found by its hash.",
     "uq_video_frames_asset_id_timestamp_ms": "A moment of a video is one frame.",
 }
 

@@ -463,6 +463,40 @@ worker_status = new_table(
     time_column("last_seen_at"),
 )
 
+tokens = new_table(
+    "tokens",
+    row_id(),
+    Column("name", String(100), nullable=False),
+    # SHA-256 suffices: of 256 random bits there is nothing to guess that salt would slow down.
+    Column("token_hash", LargeBinary, nullable=False),
+    value_column("role", v.Role),
+    # NULL is every tenant.
+    Column("tenant_id", String(63)),
+    Column("created_by", String(100), nullable=False),
+    time_column("created_at"),
+    time_column("expires_at"),
+    time_column("revoked_at"),
+    # To about a minute: it is not worth a write per call.
+    time_column("last_used_at"),
+    UniqueConstraint("token_hash"),
+)
+
+audit_log = new_table(
+    "audit_log",
+    row_id(),
+    time_column("called_at", stamped=True),
+    Column("caller", String(100), nullable=False),
+    value_column("role", v.Role),
+    Column("tenant_id", String(63)),
+    value_column("peer", v.Peer),
+    # Without the package: 'JobService/CancelJob'.
+    Column("method", String(100), nullable=False),
+    # What the request named: a resource name, never a path.
+    Column("resource", String(200), nullable=False),
+    Column("code", String(32), nullable=False),
+    partial_index("ix_audit_log_tenant", "tenant_id", "id", where="tenant_id IS NOT NULL"),
+)
+
 
 for _statement in FRAME_SEARCH:
     _ddl = DDL(_statement)  # type: ignore[no-untyped-call]

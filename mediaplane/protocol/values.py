@@ -186,6 +186,14 @@ class Role(StrEnum):
     WORKER = "worker"
 
 
+class Peer(StrEnum):
+    """How a caller reached a plane, and so how it is known who it is."""
+
+    LOCAL = "local"
+    TOKEN = "token"  # noqa: S105 - a word, not a secret
+    CERTIFICATE = "certificate"
+
+
 # The one I/O budget that every worker shares.
 THUMBNAIL_IO_BUCKET = "thumbnail_io_global"
 

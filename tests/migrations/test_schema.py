@@ -31,9 +31,12 @@ REVISIONS = [
     "0015_prefix_and_end",
     "0016_media",
     "0017_lookups",
+    "0018_access",
 ]
 # They change rows, and no table.
 OF_ROWS_ONLY = {"0015_prefix_and_end"}
+# They came after the revision that the rows are taken back to.
+NEW_TABLES = {"tokens", "audit_log"}
 
 
 def schema_at(url: str) -> Schema:
@@ -118,7 +121,7 @@ def test_a_downgrade_and_an_upgrade_keep_the_rows(databases: NewDatabases) -> No
     with connected(url) as conn:
         for table in tables.metadata.tables:
             # The one file is in no group of several, so the summary has no row.
-            expected = 0 if table == "duplicate_groups" else 1
+            expected = 0 if table in {"duplicate_groups", *NEW_TABLES} else 1
             assert conn.execute(text(f"SELECT count(*) FROM {table}")).scalar() == expected, table
 
 

@@ -41,6 +41,7 @@ SETS = {
     "WorkerState": {"idle", "processing", "paused", "offline"},
     "WorkerCommand": {"none", "pause", "resume", "shutdown", "forensic_dump"},
     "Role": {"viewer", "operator", "admin", "worker"},
+    "Peer": {"local", "token", "certificate"},
 }  # fmt: skip
 
 COLUMNS = {
@@ -65,6 +66,9 @@ COLUMNS = {
     "assets.status": "AssetStatus",
     "worker_status.state": "WorkerState",
     "worker_status.command": "WorkerCommand",
+    "tokens.role": "Role",
+    "audit_log.role": "Role",
+    "audit_log.peer": "Peer",
 }
 
 

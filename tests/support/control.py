@@ -20,6 +20,7 @@ from control_plane.settings import ControlSettings
 from mediaplane.client import Client
 from mediaplane.protocol.bell import Bell
 from mediaplane.serving import build_server
+from mediaplane.tokens import Tokens
 from mediaplane.v1 import job_service_pb2 as jobs_v1
 from mediaplane.v1 import library_service_pb2 as libraries_v1
 from mediaplane.v1.duplicate_service_pb2_grpc import DuplicateServiceStub
@@ -102,6 +103,7 @@ def serving_control(
         services(database.control, feed, chosen),
         calls=chosen.control_calls,
         streams=chosen.control_watchers,
+        tokens=Tokens(database.control),
     )
     feed.start()
     server.start()

@@ -13,6 +13,7 @@ from data_plane.server import services
 from data_plane.settings import DataSettings
 from mediaplane.client import open_channel
 from mediaplane.serving import build_server
+from mediaplane.tokens import Tokens
 from mediaplane.v1 import content_service_pb2 as content_v1
 from mediaplane.v1.content_service_pb2_grpc import ContentServiceStub
 from mediaplane.v1.data_plane_service_pb2_grpc import DataPlaneServiceStub
@@ -81,6 +82,7 @@ def serving_data(database: Databases, directory: Path, **settings: Any) -> Itera
         services(database.data, leases, Roots(chosen.roots), directory, chosen),
         calls=chosen.data_calls,
         streams=chosen.data_streams,
+        tokens=Tokens(database.data),
     )
     server.start()
     try:

@@ -96,3 +96,11 @@ class Rows:
 
     def _worker_status(self, number: int, _given: dict[str, Any]) -> dict[str, Any]:
         return {"worker_id": f"worker {number}"}
+
+    def _tokens(self, number: int, _given: dict[str, Any]) -> dict[str, Any]:
+        named = {"name": f"token {number}", "created_by": "test", "role": "viewer"}
+        return named | {"token_hash": b"%032d" % number}
+
+    def _audit_log(self, _number: int, _given: dict[str, Any]) -> dict[str, Any]:
+        called = {"method": "JobService/CancelJob", "resource": "jobs/1", "code": "OK"}
+        return called | {"caller": "test", "role": "viewer", "peer": "local"}

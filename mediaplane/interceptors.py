@@ -1,0 +1,137 @@
+"""What happens around every call of both planes: a place, a caller, a rule, and a status."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NoReturn
+
+import grpc
+from grpc_status import rpc_status
+
+from mediaplane import authorization
+from mediaplane.authentication import authenticate
+from mediaplane.errors import Overloaded
+from mediaplane.identity import Caller, identify
+from mediaplane.protocol.values import Peer
+from mediaplane.statuses import status_of
+from mediaplane.tokens import Tokens
+
+_HEALTH = "/grpc.health.v1.Health/"
+_OURS = f"/{authorization.PACKAGE}."
+_KINDS: dict[tuple[bool, bool], tuple[str, Callable[..., Any]]] = {
+    (False, False): ("unary_unary", grpc.unary_unary_rpc_method_handler),
+    (False, True): ("unary_stream", grpc.unary_stream_rpc_method_handler),
+    (True, False): ("stream_unary", grpc.stream_unary_rpc_method_handler),
+    (True, True): ("stream_stream", grpc.stream_stream_rpc_method_handler),
+}
+
+
+class Places(ThreadPoolExecutor):
+    """The threads that answer calls, which know how many calls they have been given."""
+
+    def __init__(self, threads: int, waiting: int) -> None:
+        super().__init__(threads, thread_name_prefix="grpc")
+        self._limit = threads + waiting
+        self._lock = threading.Lock()
+        self._taken = 0
+
+    def submit(self, *arguments: Any, **options: Any) -> "Future[Any]":
+        """Take a call on, and count it until it has ended."""
+        self._count(1)
+        future = super().submit(*arguments, **options)
+        future.add_done_callback(lambda _: self._count(-1))
+        return future
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self._taken += change
+
+    @property
+    def are_taken(self) -> bool:
+        return self._taken >= self._limit
+
+
+class Guard(grpc.ServerInterceptor):
+    """Lets a call through to its handler when there is a place for it and a rule allows it."""
+
+    def __init__(self, places: Places, spare: ThreadPoolExecutor, tokens: Tokens | None) -> None:
+        self._places = places
+        # Answers what must be answered at once, however busy the places are.
+        self._spare = spare
+        self._tokens = tokens
+
+    def intercept_service(self, continuation: Any, details: Any) -> Any:
+        """Wrap the handler of a call. This runs in gRPC's own thread and must not wait."""
+        handler = continuation(details)
+        if handler is None:
+            return None
+        if details.method.startswith(_HEALTH):
+            return self._health(handler)
+        if self._places.are_taken:
+            return self._refusal(details.method)
+        name, kind = _KINDS[handler.request_streaming, handler.response_streaming]
+        wrap = self._stream if handler.response_streaming else self._call
+        return kind(
+            wrap(getattr(handler, name), details.method),
+            handler.request_deserializer,
+            handler.response_serializer,
+        )
+
+    def _health(self, handler: Any) -> Any:
+        if not handler.unary_unary:
+            return handler  # it holds no thread while it waits
+
+        def check(request: Any, context: grpc.ServicerContext) -> Any:
+            return handler.unary_unary(request, context)
+
+        return grpc.unary_unary_rpc_method_handler(
+            self._at_once(check), handler.request_deserializer, handler.response_serializer
+        )
+
+    def _refusal(self, method: str) -> Any:
+        def refuse(_requests: Any, context: grpc.ServicerContext) -> NoReturn:
+            error = Overloaded("The server is busy with as many calls as it takes; try again soon.")
+            _abort(context, error, method)
+
+        # As a stream, so that the request is not waited for.
+        return grpc.stream_unary_rpc_method_handler(self._at_once(refuse))
+
+    def _at_once(self, behaviour: Callable[..., Any]) -> Callable[..., Any]:
+        # Where gRPC looks for a pool other than its own.
+        behaviour.experimental_thread_pool = self._spare  # type: ignore[attr-defined]
+        return behaviour
+
+    def _call(self, behaviour: Callable[..., Any], method: str) -> Callable[..., Any]:
+        def call(request: Any, context: grpc.ServicerContext) -> Any:
+            try:
+                self._admit(context, method)
+                return behaviour(request, context)
+            except Exception as error:  # noqa: BLE001 - the one place where every error ends
+                _abort(context, error, method)
+
+        return call
+
+    def _stream(self, behaviour: Callable[..., Any], method: str) -> Callable[..., Any]:
+        def call(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+            try:
+                caller = self._admit(context, method)
+                for response in behaviour(request, context):
+                    if caller.peer is Peer.TOKEN:
+                        authenticate(context, self._tokens)  # it may have been revoked meanwhile
+                    yield response
+            except Exception as error:  # noqa: BLE001 - the one place where every error ends
+                _abort(context, error, method)
+
+        return call
+
+    def _admit(self, context: grpc.ServicerContext, method: str) -> Caller:
+        caller = authenticate(context, self._tokens)
+        if method.startswith(_OURS):
+            authorization.check(caller, method)
+        identify(caller)
+        return caller
+
+
+def _abort(context: grpc.ServicerContext, error: Exception, method: str) -> NoReturn:
+    context.abort_with_status(rpc_status.to_status(status_of(error, method)))
+    raise AssertionError("abort_with_status raises")
