@@ -44,6 +44,7 @@ class DataPlaneService(DataPlaneServiceServicer):
             start_time=_time(self._started_at),
             running=[_task(one) for one in held],
             resolver=resolver,
+            current_time=_time(time()),
         )
 
     def ProbeRoot(
@@ -52,24 +53,31 @@ class DataPlaneService(DataPlaneServiceServicer):
         root = request.root_path
         if not root.startswith(b"/") or b"\0" in root:
             raise InvalidArgument("root_path must be an absolute path.")
-        try:
-            with self._roots.open_jail(root) as jail:
-                descriptor = jail.open_dir()
-                try:
-                    with os.scandir(descriptor) as entries:
-                        is_empty = next(entries, None) is None
-                finally:
-                    os.close(descriptor)
-                device, inode = jail.identity
-        except OSError as error:
-            return _unusable(error)
-        return pb.ProbeRootResponse(
-            state=_State.STATE_EMPTY if is_empty else _State.STATE_OK,
-            device=signed64(device),
-            inode=signed64(inode),
-            filesystem_type=filesystem_type(Path(os.fsdecode(root))),
-            message="The folder is empty; is its disk mounted?" if is_empty else "",
-        )
+        return probe_root(self._roots, root)
+
+
+def probe_root(roots: Roots, root: bytes) -> pb.ProbeRootResponse:
+    """Look at a folder as a library root the way a scan would."""
+    try:
+        with roots.open_jail(root) as jail:
+            descriptor = jail.open_dir()
+            try:
+                with os.scandir(descriptor) as entries:
+                    is_empty = next(entries, None) is None
+            finally:
+                os.close(descriptor)
+            device, inode = jail.identity
+            filesystem_id = jail.filesystem_id()
+    except OSError as error:
+        return _unusable(error)
+    return pb.ProbeRootResponse(
+        state=_State.STATE_EMPTY if is_empty else _State.STATE_OK,
+        device=signed64(device),
+        inode=signed64(inode),
+        filesystem_id=signed64(filesystem_id),
+        filesystem_type=filesystem_type(Path(os.fsdecode(root))),
+        message="The folder is empty; is its disk mounted?" if is_empty else "",
+    )
 
 
 def _task(held: Claimed) -> pb.RunningTask:

@@ -107,7 +107,7 @@ def running(planes: list[Plane]) -> Iterator[None]:
 
 def is_serving(address: str, timeout_seconds: float = 5.0) -> bool:
     """Tell whether a plane answers at an address and is ready for requests."""
-    if address.startswith("unix:") and not _is_connectable(address):
+    if address.startswith("unix:") and not is_connectable(address):
         return False  # gRPC would take longer to find out
     with open_channel(address) as channel:
         health: Any = health_pb2_grpc.HealthStub(channel)
@@ -124,7 +124,8 @@ def command_line(module: str) -> list[str]:
     return [sys.executable, "-P", "-m", module]
 
 
-def _is_connectable(address: str) -> bool:
+def is_connectable(address: str) -> bool:
+    """Tell whether anything accepts connections at a unix socket."""
     path = unquote_to_bytes(address.removeprefix("unix:"))
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(1)

@@ -1,9 +1,13 @@
-"""MaintenanceService: how much there is."""
+"""MaintenanceService: how much there is, and what this control plane is."""
+
+from time import time_ns
 
 import grpc
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from control_plane.services import wire
 from control_plane.store import jobs, statistics
+from mediaplane import __version__
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.values import JobStatus
 from mediaplane.v1 import maintenance_service_pb2 as pb
@@ -16,6 +20,7 @@ class MaintenanceService(MaintenanceServiceServicer):
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._started_at = _now()
 
     def GetStatistics(
         self, request: pb.GetStatisticsRequest, context: grpc.ServicerContext
@@ -54,3 +59,16 @@ class MaintenanceService(MaintenanceServiceServicer):
                 size_bytes=size,
             ),
         )
+
+    def GetControlPlaneStatus(
+        self, request: pb.GetControlPlaneStatusRequest, context: grpc.ServicerContext
+    ) -> pb.ControlPlaneStatus:
+        return pb.ControlPlaneStatus(
+            version=__version__, start_time=self._started_at, current_time=_now()
+        )
+
+
+def _now() -> Timestamp:
+    now = Timestamp()
+    now.FromNanoseconds(time_ns())
+    return now

@@ -8,6 +8,7 @@ from mediaplane.cli import (
     asset,
     cache,
     db,
+    doctor,
     duplicates,
     file,
     job,
@@ -79,4 +80,5 @@ probe.add_to(job.app)
 app.add_typer(job.app)
 app.add_typer(worker.app)
 app.add_typer(db.app)
+doctor.add_to(app)
 planes.add_to(app)

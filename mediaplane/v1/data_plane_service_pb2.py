@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from mediaplane.v1 import worker_service_pb2 as mediaplane_dot_v1_dot_worker__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&mediaplane/v1/data_plane_service.proto\x12\rmediaplane.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\"mediaplane/v1/worker_service.proto\"\x12\n\x10GetStatusRequest\"\xcd\x01\n\x0f\x44\x61taPlaneStatus\x12\x0e\n\x06worker\x18\x01 \x01(\t\x12*\n\x05state\x18\x02 \x01(\x0e\x32\x1b.mediaplane.v1.Worker.State\x12\x0f\n\x07version\x18\x03 \x01(\t\x12.\n\nstart_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07running\x18\x05 \x03(\x0b\x32\x1a.mediaplane.v1.RunningTask\x12\x10\n\x08resolver\x18\x06 \x01(\t\"f\n\x0bRunningTask\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04item\x18\x02 \x01(\t\x12\x0c\n\x04step\x18\x03 \x01(\t\x12.\n\nstart_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"%\n\x10ProbeRootRequest\x12\x11\n\troot_path\x18\x01 \x01(\x0c\"\x9b\x02\n\x11ProbeRootResponse\x12\x35\n\x05state\x18\x01 \x01(\x0e\x32&.mediaplane.v1.ProbeRootResponse.State\x12\x0e\n\x06\x64\x65vice\x18\x02 \x01(\x03\x12\r\n\x05inode\x18\x03 \x01(\x03\x12\x17\n\x0f\x66ilesystem_type\x18\x04 \x01(\t\x12\x0f\n\x07message\x18\x05 \x01(\t\"\x85\x01\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x0c\n\x08STATE_OK\x10\x01\x12\x13\n\x0fSTATE_NOT_FOUND\x10\x02\x12\x19\n\x15STATE_NOT_A_DIRECTORY\x10\x03\x12\x16\n\x12STATE_NOT_READABLE\x10\x04\x12\x0f\n\x0bSTATE_EMPTY\x10\x05\x32\xb0\x01\n\x10\x44\x61taPlaneService\x12L\n\tGetStatus\x12\x1f.mediaplane.v1.GetStatusRequest\x1a\x1e.mediaplane.v1.DataPlaneStatus\x12N\n\tProbeRoot\x12\x1f.mediaplane.v1.ProbeRootRequest\x1a .mediaplane.v1.ProbeRootResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&mediaplane/v1/data_plane_service.proto\x12\rmediaplane.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\"mediaplane/v1/worker_service.proto\"\x12\n\x10GetStatusRequest\"\xff\x01\n\x0f\x44\x61taPlaneStatus\x12\x0e\n\x06worker\x18\x01 \x01(\t\x12*\n\x05state\x18\x02 \x01(\x0e\x32\x1b.mediaplane.v1.Worker.State\x12\x0f\n\x07version\x18\x03 \x01(\t\x12.\n\nstart_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07running\x18\x05 \x03(\x0b\x32\x1a.mediaplane.v1.RunningTask\x12\x10\n\x08resolver\x18\x06 \x01(\t\x12\x30\n\x0c\x63urrent_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"f\n\x0bRunningTask\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04item\x18\x02 \x01(\t\x12\x0c\n\x04step\x18\x03 \x01(\t\x12.\n\nstart_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"%\n\x10ProbeRootRequest\x12\x11\n\troot_path\x18\x01 \x01(\x0c\"\xb2\x02\n\x11ProbeRootResponse\x12\x35\n\x05state\x18\x01 \x01(\x0e\x32&.mediaplane.v1.ProbeRootResponse.State\x12\x0e\n\x06\x64\x65vice\x18\x02 \x01(\x03\x12\r\n\x05inode\x18\x03 \x01(\x03\x12\x17\n\x0f\x66ilesystem_type\x18\x04 \x01(\t\x12\x0f\n\x07message\x18\x05 \x01(\t\x12\x15\n\rfilesystem_id\x18\x06 \x01(\x03\"\x85\x01\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x0c\n\x08STATE_OK\x10\x01\x12\x13\n\x0fSTATE_NOT_FOUND\x10\x02\x12\x19\n\x15STATE_NOT_A_DIRECTORY\x10\x03\x12\x16\n\x12STATE_NOT_READABLE\x10\x04\x12\x0f\n\x0bSTATE_EMPTY\x10\x05\x32\xb0\x01\n\x10\x44\x61taPlaneService\x12L\n\tGetStatus\x12\x1f.mediaplane.v1.GetStatusRequest\x1a\x1e.mediaplane.v1.DataPlaneStatus\x12N\n\tProbeRoot\x12\x1f.mediaplane.v1.ProbeRootRequest\x1a .mediaplane.v1.ProbeRootResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,15 +36,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETSTATUSREQUEST']._serialized_start=126
   _globals['_GETSTATUSREQUEST']._serialized_end=144
   _globals['_DATAPLANESTATUS']._serialized_start=147
-  _globals['_DATAPLANESTATUS']._serialized_end=352
-  _globals['_RUNNINGTASK']._serialized_start=354
-  _globals['_RUNNINGTASK']._serialized_end=456
-  _globals['_PROBEROOTREQUEST']._serialized_start=458
-  _globals['_PROBEROOTREQUEST']._serialized_end=495
-  _globals['_PROBEROOTRESPONSE']._serialized_start=498
-  _globals['_PROBEROOTRESPONSE']._serialized_end=781
-  _globals['_PROBEROOTRESPONSE_STATE']._serialized_start=648
-  _globals['_PROBEROOTRESPONSE_STATE']._serialized_end=781
-  _globals['_DATAPLANESERVICE']._serialized_start=784
-  _globals['_DATAPLANESERVICE']._serialized_end=960
+  _globals['_DATAPLANESTATUS']._serialized_end=402
+  _globals['_RUNNINGTASK']._serialized_start=404
+  _globals['_RUNNINGTASK']._serialized_end=506
+  _globals['_PROBEROOTREQUEST']._serialized_start=508
+  _globals['_PROBEROOTREQUEST']._serialized_end=545
+  _globals['_PROBEROOTRESPONSE']._serialized_start=548
+  _globals['_PROBEROOTRESPONSE']._serialized_end=854
+  _globals['_PROBEROOTRESPONSE_STATE']._serialized_start=721
+  _globals['_PROBEROOTRESPONSE_STATE']._serialized_end=854
+  _globals['_DATAPLANESERVICE']._serialized_start=857
+  _globals['_DATAPLANESERVICE']._serialized_end=1033
 # @@protoc_insertion_point(module_scope)

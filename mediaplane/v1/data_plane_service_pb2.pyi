@@ -16,20 +16,22 @@ class GetStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class DataPlaneStatus(_message.Message):
-    __slots__ = ("worker", "state", "version", "start_time", "running", "resolver")
+    __slots__ = ("worker", "state", "version", "start_time", "running", "resolver", "current_time")
     WORKER_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     START_TIME_FIELD_NUMBER: _ClassVar[int]
     RUNNING_FIELD_NUMBER: _ClassVar[int]
     RESOLVER_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_TIME_FIELD_NUMBER: _ClassVar[int]
     worker: str
     state: _worker_service_pb2.Worker.State
     version: str
     start_time: _timestamp_pb2.Timestamp
     running: _containers.RepeatedCompositeFieldContainer[RunningTask]
     resolver: str
-    def __init__(self, worker: _Optional[str] = ..., state: _Optional[_Union[_worker_service_pb2.Worker.State, str]] = ..., version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., running: _Optional[_Iterable[_Union[RunningTask, _Mapping]]] = ..., resolver: _Optional[str] = ...) -> None: ...
+    current_time: _timestamp_pb2.Timestamp
+    def __init__(self, worker: _Optional[str] = ..., state: _Optional[_Union[_worker_service_pb2.Worker.State, str]] = ..., version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., running: _Optional[_Iterable[_Union[RunningTask, _Mapping]]] = ..., resolver: _Optional[str] = ..., current_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class RunningTask(_message.Message):
     __slots__ = ("job", "item", "step", "start_time")
@@ -50,7 +52,7 @@ class ProbeRootRequest(_message.Message):
     def __init__(self, root_path: _Optional[bytes] = ...) -> None: ...
 
 class ProbeRootResponse(_message.Message):
-    __slots__ = ("state", "device", "inode", "filesystem_type", "message")
+    __slots__ = ("state", "device", "inode", "filesystem_type", "message", "filesystem_id")
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         STATE_UNSPECIFIED: _ClassVar[ProbeRootResponse.State]
@@ -70,9 +72,11 @@ class ProbeRootResponse(_message.Message):
     INODE_FIELD_NUMBER: _ClassVar[int]
     FILESYSTEM_TYPE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    FILESYSTEM_ID_FIELD_NUMBER: _ClassVar[int]
     state: ProbeRootResponse.State
     device: int
     inode: int
     filesystem_type: str
     message: str
-    def __init__(self, state: _Optional[_Union[ProbeRootResponse.State, str]] = ..., device: _Optional[int] = ..., inode: _Optional[int] = ..., filesystem_type: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+    filesystem_id: int
+    def __init__(self, state: _Optional[_Union[ProbeRootResponse.State, str]] = ..., device: _Optional[int] = ..., inode: _Optional[int] = ..., filesystem_type: _Optional[str] = ..., message: _Optional[str] = ..., filesystem_id: _Optional[int] = ...) -> None: ...

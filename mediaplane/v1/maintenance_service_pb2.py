@@ -22,26 +22,31 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from mediaplane.v1 import job_service_pb2 as mediaplane_dot_v1_dot_job__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'mediaplane/v1/maintenance_service.proto\x12\rmediaplane.v1\x1a\x1fmediaplane/v1/job_service.proto\"\x16\n\x14GetStatisticsRequest\"\xb4\x02\n\nStatistics\x12\r\n\x05\x66iles\x18\x01 \x01(\x03\x12\r\n\x05\x62ytes\x18\x02 \x01(\x03\x12\x0e\n\x06groups\x18\x03 \x01(\x03\x12\x17\n\x0f\x64uplicate_files\x18\x04 \x01(\x03\x12\x15\n\rgrouped_files\x18\x05 \x01(\x03\x12\x19\n\x11reclaimable_bytes\x18\x06 \x01(\x03\x12\x0e\n\x06\x65rrors\x18\x07 \x01(\x03\x12\x33\n\tlibraries\x18\x08 \x03(\x0b\x32 .mediaplane.v1.LibraryStatistics\x12\x33\n\rjobs_by_state\x18\t \x03(\x0b\x32\x1c.mediaplane.v1.JobStateCount\x12\x33\n\x08\x64\x61tabase\x18\n \x01(\x0b\x32!.mediaplane.v1.DatabaseStatistics\"R\n\x11LibraryStatistics\x12\x0f\n\x07library\x18\x01 \x01(\t\x12\r\n\x05\x66iles\x18\x02 \x01(\x03\x12\r\n\x05\x62ytes\x18\x03 \x01(\x03\x12\x0e\n\x06\x65rrors\x18\x04 \x01(\x03\"G\n\rJobStateCount\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.mediaplane.v1.Job.State\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\"j\n\x12\x44\x61tabaseStatistics\x12\x0f\n\x07\x64ialect\x18\x01 \x01(\t\x12\x16\n\x0eserver_version\x18\x02 \x01(\t\x12\x17\n\x0fschema_revision\x18\x03 \x01(\t\x12\x12\n\nsize_bytes\x18\x04 \x01(\x03\x32\x65\n\x12MaintenanceService\x12O\n\rGetStatistics\x12#.mediaplane.v1.GetStatisticsRequest\x1a\x19.mediaplane.v1.Statisticsb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'mediaplane/v1/maintenance_service.proto\x12\rmediaplane.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fmediaplane/v1/job_service.proto\"\x16\n\x14GetStatisticsRequest\"\x1e\n\x1cGetControlPlaneStatusRequest\"\x87\x01\n\x12\x43ontrolPlaneStatus\x12\x0f\n\x07version\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0c\x63urrent_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xb4\x02\n\nStatistics\x12\r\n\x05\x66iles\x18\x01 \x01(\x03\x12\r\n\x05\x62ytes\x18\x02 \x01(\x03\x12\x0e\n\x06groups\x18\x03 \x01(\x03\x12\x17\n\x0f\x64uplicate_files\x18\x04 \x01(\x03\x12\x15\n\rgrouped_files\x18\x05 \x01(\x03\x12\x19\n\x11reclaimable_bytes\x18\x06 \x01(\x03\x12\x0e\n\x06\x65rrors\x18\x07 \x01(\x03\x12\x33\n\tlibraries\x18\x08 \x03(\x0b\x32 .mediaplane.v1.LibraryStatistics\x12\x33\n\rjobs_by_state\x18\t \x03(\x0b\x32\x1c.mediaplane.v1.JobStateCount\x12\x33\n\x08\x64\x61tabase\x18\n \x01(\x0b\x32!.mediaplane.v1.DatabaseStatistics\"R\n\x11LibraryStatistics\x12\x0f\n\x07library\x18\x01 \x01(\t\x12\r\n\x05\x66iles\x18\x02 \x01(\x03\x12\r\n\x05\x62ytes\x18\x03 \x01(\x03\x12\x0e\n\x06\x65rrors\x18\x04 \x01(\x03\"G\n\rJobStateCount\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.mediaplane.v1.Job.State\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\"j\n\x12\x44\x61tabaseStatistics\x12\x0f\n\x07\x64ialect\x18\x01 \x01(\t\x12\x16\n\x0eserver_version\x18\x02 \x01(\t\x12\x17\n\x0fschema_revision\x18\x03 \x01(\t\x12\x12\n\nsize_bytes\x18\x04 \x01(\x03\x32\xce\x01\n\x12MaintenanceService\x12O\n\rGetStatistics\x12#.mediaplane.v1.GetStatisticsRequest\x1a\x19.mediaplane.v1.Statistics\x12g\n\x15GetControlPlaneStatus\x12+.mediaplane.v1.GetControlPlaneStatusRequest\x1a!.mediaplane.v1.ControlPlaneStatusb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'mediaplane.v1.maintenance_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GETSTATISTICSREQUEST']._serialized_start=91
-  _globals['_GETSTATISTICSREQUEST']._serialized_end=113
-  _globals['_STATISTICS']._serialized_start=116
-  _globals['_STATISTICS']._serialized_end=424
-  _globals['_LIBRARYSTATISTICS']._serialized_start=426
-  _globals['_LIBRARYSTATISTICS']._serialized_end=508
-  _globals['_JOBSTATECOUNT']._serialized_start=510
-  _globals['_JOBSTATECOUNT']._serialized_end=581
-  _globals['_DATABASESTATISTICS']._serialized_start=583
-  _globals['_DATABASESTATISTICS']._serialized_end=689
-  _globals['_MAINTENANCESERVICE']._serialized_start=691
-  _globals['_MAINTENANCESERVICE']._serialized_end=792
+  _globals['_GETSTATISTICSREQUEST']._serialized_start=124
+  _globals['_GETSTATISTICSREQUEST']._serialized_end=146
+  _globals['_GETCONTROLPLANESTATUSREQUEST']._serialized_start=148
+  _globals['_GETCONTROLPLANESTATUSREQUEST']._serialized_end=178
+  _globals['_CONTROLPLANESTATUS']._serialized_start=181
+  _globals['_CONTROLPLANESTATUS']._serialized_end=316
+  _globals['_STATISTICS']._serialized_start=319
+  _globals['_STATISTICS']._serialized_end=627
+  _globals['_LIBRARYSTATISTICS']._serialized_start=629
+  _globals['_LIBRARYSTATISTICS']._serialized_end=711
+  _globals['_JOBSTATECOUNT']._serialized_start=713
+  _globals['_JOBSTATECOUNT']._serialized_end=784
+  _globals['_DATABASESTATISTICS']._serialized_start=786
+  _globals['_DATABASESTATISTICS']._serialized_end=892
+  _globals['_MAINTENANCESERVICE']._serialized_start=895
+  _globals['_MAINTENANCESERVICE']._serialized_end=1101
 # @@protoc_insertion_point(module_scope)

@@ -1,3 +1,6 @@
+import datetime
+
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from mediaplane.v1 import job_service_pb2 as _job_service_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -10,6 +13,20 @@ DESCRIPTOR: _descriptor.FileDescriptor
 class GetStatisticsRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class GetControlPlaneStatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ControlPlaneStatus(_message.Message):
+    __slots__ = ("version", "start_time", "current_time")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_TIME_FIELD_NUMBER: _ClassVar[int]
+    version: str
+    start_time: _timestamp_pb2.Timestamp
+    current_time: _timestamp_pb2.Timestamp
+    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., current_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Statistics(_message.Message):
     __slots__ = ("files", "bytes", "groups", "duplicate_files", "grouped_files", "reclaimable_bytes", "errors", "libraries", "jobs_by_state", "database")

@@ -40,6 +40,11 @@ class MaintenanceServiceStub:
                 request_serializer=mediaplane_dot_v1_dot_maintenance__service__pb2.GetStatisticsRequest.SerializeToString,
                 response_deserializer=mediaplane_dot_v1_dot_maintenance__service__pb2.Statistics.FromString,
                 _registered_method=True)
+        self.GetControlPlaneStatus = channel.unary_unary(
+                '/mediaplane.v1.MaintenanceService/GetControlPlaneStatus',
+                request_serializer=mediaplane_dot_v1_dot_maintenance__service__pb2.GetControlPlaneStatusRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_maintenance__service__pb2.ControlPlaneStatus.FromString,
+                _registered_method=True)
 
 
 class MaintenanceServiceServicer:
@@ -53,6 +58,13 @@ class MaintenanceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetControlPlaneStatus(self, request, context):
+        """Tells what this control plane is. It asks the database nothing, and answers without it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MaintenanceServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -60,6 +72,11 @@ def add_MaintenanceServiceServicer_to_server(servicer, server):
                     servicer.GetStatistics,
                     request_deserializer=mediaplane_dot_v1_dot_maintenance__service__pb2.GetStatisticsRequest.FromString,
                     response_serializer=mediaplane_dot_v1_dot_maintenance__service__pb2.Statistics.SerializeToString,
+            ),
+            'GetControlPlaneStatus': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetControlPlaneStatus,
+                    request_deserializer=mediaplane_dot_v1_dot_maintenance__service__pb2.GetControlPlaneStatusRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_maintenance__service__pb2.ControlPlaneStatus.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -90,6 +107,33 @@ class MaintenanceService:
             '/mediaplane.v1.MaintenanceService/GetStatistics',
             mediaplane_dot_v1_dot_maintenance__service__pb2.GetStatisticsRequest.SerializeToString,
             mediaplane_dot_v1_dot_maintenance__service__pb2.Statistics.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetControlPlaneStatus(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mediaplane.v1.MaintenanceService/GetControlPlaneStatus',
+            mediaplane_dot_v1_dot_maintenance__service__pb2.GetControlPlaneStatusRequest.SerializeToString,
+            mediaplane_dot_v1_dot_maintenance__service__pb2.ControlPlaneStatus.FromString,
             options,
             channel_credentials,
             insecure,

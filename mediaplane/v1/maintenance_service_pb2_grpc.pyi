@@ -18,6 +18,8 @@ class MaintenanceServiceStub:
     def __init__(self, channel: _grpc.Channel) -> None: ...
     GetStatistics: _grpc.UnaryUnaryMultiCallable[_maintenance_service_pb2.GetStatisticsRequest, _maintenance_service_pb2.Statistics]
     """Counts files, duplicates, errors and jobs, and describes the database."""
+    GetControlPlaneStatus: _grpc.UnaryUnaryMultiCallable[_maintenance_service_pb2.GetControlPlaneStatusRequest, _maintenance_service_pb2.ControlPlaneStatus]
+    """Tells what this control plane is. It asks the database nothing, and answers without it."""
 
 class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
     """Control plane. Shows the figures an operator watches."""
@@ -29,5 +31,13 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _grpc.ServicerContext,
     ) -> _maintenance_service_pb2.Statistics:
         """Counts files, duplicates, errors and jobs, and describes the database."""
+
+    @_abc_1.abstractmethod
+    def GetControlPlaneStatus(
+        self,
+        request: _maintenance_service_pb2.GetControlPlaneStatusRequest,
+        context: _grpc.ServicerContext,
+    ) -> _maintenance_service_pb2.ControlPlaneStatus:
+        """Tells what this control plane is. It asks the database nothing, and answers without it."""
 
 def add_MaintenanceServiceServicer_to_server(servicer: MaintenanceServiceServicer, server: _grpc.Server) -> None: ...

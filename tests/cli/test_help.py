@@ -32,7 +32,7 @@ def _help(words: tuple[str, ...]) -> str:
 
 def test_the_commands_are_the_documented_ones() -> None:
     assert {" ".join(words) for words in COMMANDS} == {
-        "up", "scan", "hash", "verify", "control-plane", "data-plane",
+        "up", "scan", "hash", "verify", "control-plane", "data-plane", "doctor",
         "library add", "library list", "library show", "library set", "library pause",
         "library resume", "library remove", "library restore", "trash list", "trash empty",
         "file list", "asset list", "asset show", "asset frames", "asset get", "asset retry",

@@ -1,0 +1,1 @@
+"""Looks at an installation without changing anything, whether its planes run or not."""

@@ -1,0 +1,53 @@
+"""All that the doctor looks at, in the order in which one thing depends on another."""
+
+import platform
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sqlalchemy.exc import DBAPIError
+
+from mediaplane import __version__
+from mediaplane.client import Client, translated
+from mediaplane.doctor import database, decoding, roots, serving, state, workers
+from mediaplane.doctor.finding import Finding, ok, problem
+from mediaplane.locations import Locations
+from mediaplane.protocol.database import explain
+
+
+def examine(locations: Locations, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield what was found, as it is found; nothing is changed."""
+    yield ok("python", f"mediaplane {__version__} on Python {platform.python_version()}.")
+    yield database.look_at_library()
+    yield from state.look(locations)
+    with Client(locations.control_address, locations.data_address) as client:
+        answers = serving.Answers(client)
+        yield from serving.look(locations, answers, environ)
+        libraries: list[Any] = []
+        yield from _examine_database(locations, libraries)
+        paths = [bytes(row.absolute_path) for row in libraries]
+        checkup = decoding.check_up(locations, [] if answers.has_data else paths)
+        yield from decoding.look(checkup)
+        if answers.has_data:
+            # The folders as those see them who scan them; they may be on another machine.
+            with translated(locations.data_address):
+                yield from roots.look(libraries, [client.probe_root(path) for path in paths])
+        elif checkup.answer:
+            yield from roots.look(libraries, checkup.roots)
+
+
+def _examine_database(locations: Locations, libraries: list[Any]) -> Iterator[Finding]:
+    """Look at the database, and note the libraries that are in it."""
+    url, findings = database.usable_url(locations.database_url)
+    yield from findings
+    if url is None:
+        return
+    try:
+        with database.opened(url) as conn:
+            findings = list(database.look(conn))
+            yield from findings
+            if database.is_current(findings):
+                libraries += roots.known(conn)
+                yield from workers.look(conn)
+    except DBAPIError as error:
+        advice = "Restore a backup if the file is damaged; else try again."
+        yield problem("database", f"It could not be read: {explain(error)}.", advice)
