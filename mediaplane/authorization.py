@@ -89,6 +89,7 @@ _SERVICES: Mapping[str, Mapping[str, Rule]] = {
     },
     "MaintenanceService": {
         "GetStatistics": _SEE,
+        "GetControlPlaneStatus": Rule(Role.VIEWER, is_shared=True, is_for_workers=True),
     },
     "ThumbnailService": {
         "RequestThumbnail": _WORK,
