@@ -5,6 +5,7 @@ each costs more Python than hashing. The caller sends the descriptor of a root a
 it, and gets an answer for each of them; with the end of the connection this process ends.
 """
 
+import gc
 import os
 import resource
 import signal
@@ -32,6 +33,7 @@ def main() -> None:
     """Answer until the caller hangs up."""
     # Ctrl-C reaches every process of a terminal; the caller decides what ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()  # nothing here refers to itself
     with socket.socket(fileno=int(sys.argv[1])) as line:
         messages: Connection = Connection(os.dup(line.fileno()))
         while True:

@@ -11,8 +11,9 @@ from mediaplane.transport import TransportSettings
 class DataSettings(TransportSettings):
     """What an operator may tune; docs/OPERATIONS.md lists it."""
 
+    # One more than can be busy: of those that hash, one mostly writes or waits for the database.
     slots: int = setting(
-        max(2, os.cpu_count() or 1), "Pieces of work done at the same time.", minimum=1
+        max(2, os.cpu_count() or 1) + 1, "Pieces of work done at the same time.", minimum=1
     )
     priority_slots: int = setting(
         1, "More pieces of work at the same time, for urgent jobs alone.", minimum=0

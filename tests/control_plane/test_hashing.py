@@ -226,6 +226,17 @@ def test_the_mark_moves_when_its_name_is_not_the_first_any_more(conn: Connection
     assert plan(conn).marked == [back, copy]
 
 
+def test_the_shards_of_a_small_library_are_many_and_those_of_a_large_one_large() -> None:
+    small, large = (
+        [files for _, _, files, _ in hashing.cut(((n, 1) for n in range(total)), 8000)]
+        for total in (9000, 200_000)
+    )
+    assert small == [1000, 1125, 1265, 1423, 1601, 1801, 785]
+    assert max(large) == 8000
+    assert large[-5:-1] == [8000] * 4
+    assert sum(large) == 200_000
+
+
 def test_the_totals_of_a_job_are_those_of_its_shards(
     conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,7 @@ def test_a_setting_stands_in_the_manual_with_its_default_and_meaning(field: "Fie
 
 def _default(field: "Field[Any]") -> str:
     if field.name == "slots":
-        return "number of cores, at least 2"
+        return "number of cores, at least 2, and 1 more"
     if field.name == "image_slots":
         return "number of cores"
     if field.default == "" and isinstance(field.default, str):
