@@ -4,13 +4,14 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup run test check fmt proto docs lock bench bench-queue bench-pages bench-dedup bench-scale bench-media contact-sheet clean tools
+.PHONY: help setup run test check fmt proto docs lock bench bench-queue bench-pages bench-dedup bench-scale bench-media contact-sheet image clean tools
 
 python := .venv/bin/python
 # Running needs less than developing; both live in the same .venv.
 run_stamp := .venv/.run-stamp
 dev_stamp := .venv/.dev-stamp
 bench_stamp := .venv-bench/.stamp
+deploy_stamp := .venv-deploy/.stamp
 node := tests/wire/node
 node_stamp := $(node)/node_modules/.stamp
 sharp_stamp := bench/node/node_modules/.stamp
@@ -45,7 +46,7 @@ test: setup tools check ## everything needed on a fresh machine, then check
 tools: ## install the Debian packages that tests use, where permitted
 	@tools/debian_tools.sh
 
-check: $(dev_stamp) $(node_stamp) ## lint, types, contracts, drift and tests; PYTEST='-k name' narrows the tests
+check: $(dev_stamp) $(node_stamp) $(deploy_stamp) ## lint, types, contracts, drift and tests; PYTEST='-k name' narrows the tests
 	@$(python) tools/check.py $(PYTEST)
 
 # Install scripts are not needed, and what is not run cannot do harm.
@@ -97,14 +98,19 @@ $(sharp_stamp): bench/node/package-lock.json
 contact-sheet: $(dev_stamp) ## draw real pictures and videos of every sort, to be looked at: build/contact-sheet.jpg
 	@$(python) -m tools.contact_sheet build/contact-sheet.jpg
 
+# Another base than the registry's: make image BASE=localhost/python BUILD='buildah build'
+BUILD ?= podman build
+image: ## build the container image of both planes: localhost/mediaplane
+	@$(BUILD) $(if $(BASE),--build-arg BASE=$(BASE)) --tag localhost/mediaplane --file deploy/Dockerfile .
+
 # uv is one of the development tools, so it is at hand whatever made .venv.
-$(bench_stamp): requirements-bench.txt | $(dev_stamp)
-	@rm -rf .venv-bench
-	@.venv/bin/uv venv --quiet --no-python-downloads --python $(python) .venv-bench
-	@.venv/bin/uv pip install --quiet --compile-bytecode --python .venv-bench/bin/python \
-	  --require-hashes -r requirements-bench.txt
+$(bench_stamp) $(deploy_stamp): .venv-%/.stamp: requirements-%.txt | $(dev_stamp)
+	@rm -rf $(@D)
+	@.venv/bin/uv venv --quiet --no-python-downloads --python $(python) $(@D)
+	@.venv/bin/uv pip install --quiet --compile-bytecode --python $(@D)/bin/python \
+	  --require-hashes -r $<
 	@touch $@
 
 clean: ## remove everything that can be made again
-	rm -rf .venv .venv-bench $(node)/node_modules bench/node/node_modules build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .venv-bench .venv-deploy $(node)/node_modules bench/node/node_modules build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -23,3 +23,5 @@ lock requirements.txt pyproject.toml --group build "$@"
 lock requirements-dev.txt pyproject.toml --group dev --constraint requirements.txt "$@"
 # Only the peers: what they need must not meet what we need.
 lock requirements-bench.txt --group bench "$@"
+# Apart for the same reason.
+lock requirements-deploy.txt --group deploy "$@"
