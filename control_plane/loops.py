@@ -4,14 +4,12 @@ import logging
 import threading
 from collections.abc import Callable
 
-from control_plane.policy import discovery, recovery, retention
+from control_plane.policy import discovery, recovery, runs
 from control_plane.policy.backoff import Backoff
 from control_plane.settings import ControlSettings
 from mediaplane.protocol.database import Database
 
 log = logging.getLogger(__name__)
-
-_RETENTION_SECONDS = 300.0
 
 
 def start(
@@ -29,14 +27,14 @@ def start(
     def recover() -> None:
         recovery.recover(database, backoff)
 
-    def forget() -> None:
-        while retention.forget(database, settings.retention_days) and not stop.is_set():
+    def attend() -> None:
+        while runs.attend(database, settings.retention_days) and not stop.is_set():
             pass
 
     return [
         _loop("absorb", absorb, settings.absorb_seconds, stop),
         _loop("recovery", recover, settings.recovery_seconds, stop),
-        _loop("retention", forget, _RETENTION_SECONDS, stop),
+        _loop("schedules", attend, settings.schedule_seconds, stop),
     ]
 
 

@@ -27,6 +27,9 @@ class ControlSettings(TransportSettings):
     absorb_seconds: float = setting(
         0.05, "Seconds between two looks for reports of a running scan.", minimum=0.01
     )
+    schedule_seconds: float = setting(
+        1.0, "Seconds between two looks for schedules that are due.", minimum=0.05
+    )
     retention_days: float = setting(
         30.0,
         "Days for which jobs that have ended and their events are kept; 0 is for ever.",

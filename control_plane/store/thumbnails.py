@@ -16,9 +16,12 @@ from mediaplane.protocol.machines import THUMBNAILS
 from mediaplane.protocol.statements import among, id_list, records, sql_type
 from mediaplane.protocol.tables import thumbnail_cleanup_jobs, thumbnails
 from mediaplane.protocol.values import ThumbnailStatus
+from mediaplane.protocol.versions import version_of
 
 _QUEUE = "thumbnails"
 _CLEANUPS = "thumbnail_cleanups"
+# Thumbnails per transaction of a search for outdated ones: others get their turn in between.
+_LOOKED_AT = 1000
 _COLUMNS = ("file_id", "file_version", "size_px", "format", "group_key", "media_type")
 # What waits fits with so many more: counted no further than it matters, and by the index alone.
 _FITS = (
@@ -142,6 +145,26 @@ def schedule_cleanup(conn: Connection, group_key: str, delay_ms: int) -> Row:
     waiting = conn.execute(update, bound).mappings().all()
     changed(conn, Topic.WORK)
     return waiting[0] if waiting else conn.execute(insert, bound).mappings().one()
+
+
+def outdated_groups(conn: Connection, after_id: int) -> tuple[set[str], int | None]:
+    """Look at the next thumbnails by id; return the groups of those whose file is no longer so.
+
+    With the last id that was looked at; None when there was none left to look at.
+    """
+    query = (
+        "SELECT t.id, t.group_key, t.file_version, f.is_missing, f.size_bytes, f.mtime_ns"
+        " FROM thumbnails t JOIN library_files f ON f.id = t.file_id"
+        " WHERE t.id > :after ORDER BY t.id LIMIT :limit"
+    )
+    rows = query_directly(conn, query, {"after": after_id, "limit": _LOOKED_AT})
+    outdated = {
+        row["group_key"]
+        for row in rows
+        if row["is_missing"]
+        or row["file_version"] != version_of(row["size_bytes"], row["mtime_ns"])
+    }
+    return outdated, rows[-1]["id"] if rows else None
 
 
 def cleanup(conn: Connection, cleanup_id: int) -> Row | None:

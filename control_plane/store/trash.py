@@ -96,8 +96,12 @@ def release_jobs(conn: Connection, slug: str, limit: int) -> int:
 
 
 def remove_library(conn: Connection, slug: str) -> None:
-    """Delete a library to which nothing refers any more."""
-    conn.execute(prepared(conn, "DELETE FROM libraries WHERE slug = :library"), {"library": slug})
+    """Delete a library to which nothing refers any more but its schedules, and those."""
+    for statement in (
+        "DELETE FROM schedules WHERE library_id = :library",
+        "DELETE FROM libraries WHERE slug = :library",
+    ):
+        conn.execute(prepared(conn, statement), {"library": slug})
 
 
 def _remove(conn: Connection, family: _Family, slug: str, limit: int) -> int:

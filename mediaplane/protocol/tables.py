@@ -451,6 +451,35 @@ video_frames = new_table(
     ),
 )
 
+schedules = new_table(
+    "schedules",
+    Column("name", String(63), primary_key=True),
+    Column("tenant_id", String(63), nullable=False, server_default=v.DEFAULT_TENANT),
+    value_column("action", v.ScheduleAction),
+    # Of all active libraries, where the action has libraries, when it is of none.
+    Column("library_id", ForeignKey("libraries.slug")),
+    Column("cron", String(100), nullable=False),
+    Column("time_zone", String(64), nullable=False, server_default="UTC"),
+    value_column("missed_runs", v.MissedRuns, v.MissedRuns.RUN_ONCE),
+    Column("is_enabled", Boolean, nullable=False, server_default=false()),
+    time_column("next_run_at"),
+    time_column("last_run_at"),
+    value_column("last_outcome", v.RunOutcome, v.RunOutcome.NONE),
+    Column("last_error", Text),
+    # The latest job of the last run. It may be forgotten, as all history; its id is not reused.
+    Column("last_job_id", BigInteger),
+    # How far the last run is: the library, or whatever the action goes through, that was last.
+    Column("run_position", String(63)),
+    time_column("last_skip_at"),
+    Column("last_skip_reason", Text),
+    time_column("created_at"),
+    time_column("updated_at"),
+    CheckConstraint("is_enabled = (next_run_at IS NOT NULL)", name="next_run_at"),
+    Index("ix_schedules_due", "next_run_at"),
+    Index("ix_schedules_library", "library_id"),
+    partial_index("ix_schedules_running", "name", where="last_outcome = 'running'"),
+)
+
 worker_status = new_table(
     "worker_status",
     Column("worker_id", String(128), primary_key=True),

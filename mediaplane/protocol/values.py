@@ -158,6 +158,33 @@ class AssetStatus(StrEnum):
     POISONED = "poisoned"
 
 
+class ScheduleAction(StrEnum):
+    """What a schedule asks for: `rescan` scans and then hashes, `sweep` collects garbage."""
+
+    RESCAN = "rescan"
+    VERIFY = "verify"
+    SWEEP = "sweep"
+    CLEANUP = "cleanup"
+    RETENTION = "retention"
+    CHECKPOINT = "checkpoint"
+
+
+class MissedRuns(StrEnum):
+    """What becomes of runs whose time passed while no control plane was there."""
+
+    SKIP = "skip"
+    RUN_ONCE = "run_once"
+
+
+class RunOutcome(StrEnum):
+    """What became of the last run of a schedule; `none` before the first."""
+
+    NONE = "none"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
 class WorkerState(StrEnum):
     """What a worker says it is doing."""
 

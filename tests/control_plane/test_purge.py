@@ -150,17 +150,22 @@ def test_a_scan_of_a_purged_library_cannot_be_retried(control: ControlPlane) -> 
     assert (error.code, "no library 'photos'" in error.text) == (StatusCode.NOT_FOUND, True)
 
 
+def forget(database: Databases) -> None:
+    with database.control.write() as conn:
+        retention.forget(conn, 30)
+
+
 def test_the_last_scan_of_a_purged_library_is_forgotten_when_it_is_old(
     database: Databases,
 ) -> None:
     with database.control.write() as conn:
         add_everything(conn, "photos", deleted_at=1)
         conn.execute(update(jobs).values(created_at=1, finished_at=1))
-    retention.forget(database.control, 30)
+    forget(database)
     assert counts(database, ("jobs",)) == {"jobs": 1}  # that of the last scan
     while not bite(database.control, "photos").is_gone:
         pass
-    retention.forget(database.control, 30)
+    forget(database)
     # All but the sweep that the end of the purge asked for.
     assert counts(database, ("jobs", "events")) == {"jobs": 1, "events": 1}
 

@@ -13,8 +13,10 @@ FINAL = ("completed", "failed", "cancelled", "skipped")
 
 
 def forget_all(database: Databases, days: float = 30) -> int:
-    bites = 1
-    while retention.forget(database.control, days):
+    bites, is_more = 0, True
+    while is_more:
+        with database.control.write() as conn:
+            is_more = retention.forget(conn, days)
         bites += 1
     return bites
 

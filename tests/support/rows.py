@@ -94,6 +94,9 @@ class Rows:
             "size": 1,
         }
 
+    def _schedules(self, number: int, _given: dict[str, Any]) -> dict[str, Any]:
+        return {"name": f"schedule-{number}", "action": "sweep", "cron": "0 0 * * *"}
+
     def _worker_status(self, number: int, _given: dict[str, Any]) -> dict[str, Any]:
         return {"worker_id": f"worker {number}"}
 

@@ -1,0 +1,88 @@
+"""Schedules: what is to be done when, and how far each run is."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from control_plane.store.sql import prepared
+from mediaplane.protocol.clock import now_ms
+from mediaplane.protocol.driver import Row
+from mediaplane.protocol.machines import JOBS
+from mediaplane.protocol.tables import libraries, schedules
+
+_OPEN = ", ".join(f"'{status}'" for status in JOBS.statuses if status not in JOBS.final)
+
+
+def add(conn: Connection, **columns: Any) -> Row | None:
+    """Add a schedule; None when its name is taken."""
+    try:
+        with conn.begin_nested():
+            statement = insert(schedules).values(**columns).returning(schedules)
+            return conn.execute(statement).mappings().one()
+    except IntegrityError:
+        return None
+
+
+def get(conn: Connection, name: str) -> Row | None:
+    """Return a schedule."""
+    return conn.execute(select(schedules).where(schedules.c.name == name)).mappings().first()
+
+
+def take(conn: Connection, name: str) -> Row | None:
+    """Return a schedule that nobody else touches until the transaction ends; None if one does."""
+    # A write transaction of SQLite is alone already.
+    query = select(schedules).where(schedules.c.name == name).with_for_update(skip_locked=True)
+    return conn.execute(query).mappings().first()
+
+
+def page(conn: Connection, *, limit: int, after_name: str) -> list[Row]:
+    """Return schedules by name."""
+    query = (
+        select(schedules)
+        .where(schedules.c.name > after_name)
+        .order_by(schedules.c.name)
+        .limit(limit)
+    )
+    return list(conn.execute(query).mappings())
+
+
+def change(conn: Connection, name: str, columns: Mapping[str, Any]) -> Row | None:
+    """Write columns of a schedule and return it; None when it does not exist."""
+    statement = (
+        update(schedules)
+        .where(schedules.c.name == name)
+        .values(**columns, updated_at=now_ms())
+        .returning(schedules)
+    )
+    return conn.execute(statement).mappings().first()
+
+
+def remove(conn: Connection, name: str) -> bool:
+    """Remove a schedule; False when it does not exist."""
+    return conn.execute(delete(schedules).where(schedules.c.name == name)).rowcount > 0
+
+
+def waiting(conn: Connection) -> list[str]:
+    """Return the schedules that are due, and those whose run can go on: their job has ended."""
+    query = prepared(
+        conn,
+        "SELECT name FROM schedules WHERE next_run_at <= {now}"
+        " UNION SELECT name FROM schedules WHERE last_outcome = 'running' AND NOT EXISTS"
+        " (SELECT 1 FROM jobs WHERE jobs.id = schedules.last_job_id"
+        f" AND jobs.status IN ({_OPEN}))",
+    )
+    return list(conn.scalars(query))
+
+
+def next_library(conn: Connection, after_slug: str) -> str | None:
+    """Return the next library by slug that takes part in work."""
+    query = (
+        select(libraries.c.slug)
+        .where(libraries.c.slug > after_slug)
+        .where(libraries.c.is_active, libraries.c.deleted_at.is_(None))
+        .order_by(libraries.c.slug)
+        .limit(1)
+    )
+    return conn.execute(query).scalar()
