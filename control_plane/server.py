@@ -11,6 +11,7 @@ from control_plane.services.duplicates import DuplicateService
 from control_plane.services.jobs import JobService
 from control_plane.services.libraries import LibraryService
 from control_plane.services.maintenance import MaintenanceService
+from control_plane.services.schedules import ScheduleService
 from control_plane.services.thumbnails import ThumbnailService
 from control_plane.services.workers import WorkerService
 from control_plane.settings import ControlSettings
@@ -26,6 +27,7 @@ from mediaplane.v1.duplicate_service_pb2_grpc import add_DuplicateServiceService
 from mediaplane.v1.job_service_pb2_grpc import add_JobServiceServicer_to_server
 from mediaplane.v1.library_service_pb2_grpc import add_LibraryServiceServicer_to_server
 from mediaplane.v1.maintenance_service_pb2_grpc import add_MaintenanceServiceServicer_to_server
+from mediaplane.v1.schedule_service_pb2_grpc import add_ScheduleServiceServicer_to_server
 from mediaplane.v1.thumbnail_service_pb2_grpc import add_ThumbnailServiceServicer_to_server
 from mediaplane.v1.worker_service_pb2_grpc import add_WorkerServiceServicer_to_server
 
@@ -81,6 +83,7 @@ def services(database: Database, feed: Feed, settings: ControlSettings) -> list[
     library_service, asset_service = LibraryService(database), AssetService(database)
     duplicate_service, worker_service = DuplicateService(database), WorkerService(database)
     maintenance_service = MaintenanceService(database)
+    schedule_service = ScheduleService(database, settings.retention_days)
     thumbnail_service = ThumbnailService(database, settings.thumbnail_capacity)
     return [
         ("mediaplane.v1.JobService", lambda s: add_JobServiceServicer_to_server(job_service, s)),
@@ -103,6 +106,10 @@ def services(database: Database, feed: Feed, settings: ControlSettings) -> list[
         (
             "mediaplane.v1.MaintenanceService",
             lambda s: add_MaintenanceServiceServicer_to_server(maintenance_service, s),
+        ),
+        (
+            "mediaplane.v1.ScheduleService",
+            lambda s: add_ScheduleServiceServicer_to_server(schedule_service, s),
         ),
         (
             "mediaplane.v1.ThumbnailService",

@@ -91,6 +91,14 @@ _SERVICES: Mapping[str, Mapping[str, Rule]] = {
         "GetStatistics": _SEE,
         "GetControlPlaneStatus": Rule(Role.VIEWER, is_shared=True, is_for_workers=True),
     },
+    "ScheduleService": {
+        "ListSchedules": _SEE,
+        "GetSchedule": _SEE,
+        "CreateSchedule": _DECIDE,
+        "UpdateSchedule": _DECIDE,
+        "DeleteSchedule": _DECIDE,
+        "RunSchedule": _WORK,
+    },
     "ThumbnailService": {
         "RequestThumbnail": _WORK,
         "BatchRequestThumbnails": _WORK,

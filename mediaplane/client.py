@@ -22,6 +22,8 @@ from mediaplane.v1 import library_service_pb2 as libraries_v1
 from mediaplane.v1 import library_service_pb2_grpc as libraries_grpc
 from mediaplane.v1 import maintenance_service_pb2 as maintenance_v1
 from mediaplane.v1 import maintenance_service_pb2_grpc as maintenance_grpc
+from mediaplane.v1 import schedule_service_pb2 as schedules_v1
+from mediaplane.v1 import schedule_service_pb2_grpc as schedules_grpc
 from mediaplane.v1 import thumbnail_service_pb2_grpc as thumbnails_grpc
 from mediaplane.v1 import worker_service_pb2 as workers_v1
 from mediaplane.v1 import worker_service_pb2_grpc as workers_grpc
@@ -55,6 +57,7 @@ class Client:
         self.job_service = jobs_grpc.JobServiceStub(control)
         self.library_service = libraries_grpc.LibraryServiceStub(control)
         self.maintenance_service = maintenance_grpc.MaintenanceServiceStub(control)
+        self.schedule_service = schedules_grpc.ScheduleServiceStub(control)
         self.thumbnail_service = thumbnails_grpc.ThumbnailServiceStub(control)
         self.worker_service = workers_grpc.WorkerServiceStub(control)
 
@@ -262,6 +265,33 @@ class Client:
             name=resource("workers", worker), command=f"COMMAND_{command.upper()}"
         )
         return self.worker_service.CommandWorker(request)
+
+    def schedules(self, limit: int | None = None) -> Iterator[schedules_v1.Schedule]:
+        request = schedules_v1.ListSchedulesRequest()
+        return pages(self.schedule_service.ListSchedules, request, "schedules", limit)
+
+    def schedule(self, name: str) -> schedules_v1.Schedule:
+        request = schedules_v1.GetScheduleRequest(name=resource("schedules", name))
+        return self.schedule_service.GetSchedule(request)
+
+    def add_schedule(self, name: str, **settings: Any) -> schedules_v1.Schedule:
+        schedule = schedules_v1.Schedule(**settings)
+        request = schedules_v1.CreateScheduleRequest(schedule=schedule, schedule_id=name)
+        return self.schedule_service.CreateSchedule(request)
+
+    def change_schedule(self, name: str, **settings: Any) -> schedules_v1.Schedule:
+        schedule = schedules_v1.Schedule(name=resource("schedules", name), **settings)
+        request = schedules_v1.UpdateScheduleRequest(schedule=schedule)
+        request.update_mask.paths.extend(settings)
+        return self.schedule_service.UpdateSchedule(request)
+
+    def remove_schedule(self, name: str) -> None:
+        request = schedules_v1.DeleteScheduleRequest(name=resource("schedules", name))
+        self.schedule_service.DeleteSchedule(request)
+
+    def run_schedule(self, name: str) -> schedules_v1.Schedule:
+        request = schedules_v1.RunScheduleRequest(name=resource("schedules", name))
+        return self.schedule_service.RunSchedule(request)
 
     def statistics(self) -> maintenance_v1.Statistics:
         return self.maintenance_service.GetStatistics(maintenance_v1.GetStatisticsRequest())

@@ -16,6 +16,7 @@ _LIBRARY = re.compile(rf"libraries/{_SLUG}")
 _FILE = re.compile(rf"libraries/{_SLUG}/files/{_ID}")
 _ASSET = re.compile(rf"libraries/{_SLUG}/assets/{_ID}")
 _THUMBNAIL = re.compile(rf"thumbnails/{_ID}")
+_SCHEDULE = re.compile(rf"schedules/{_SLUG}")
 _CLEANUP = re.compile(rf"thumbnailCleanups/{_ID}")
 # Whatever a worker may be called; a slash would be another resource, and no database stores NUL.
 _WORKER = re.compile(r"workers/([^/\0]{1,128})")
@@ -58,6 +59,11 @@ def thumbnail_id(name: str) -> int:
 def cleanup_id(name: str) -> int:
     """Return the id in thumbnailCleanups/{id}."""
     return int(_match(_CLEANUP, name, "thumbnailCleanups/123")[1])
+
+
+def schedule(name: str) -> str:
+    """Return the id in schedules/{schedule}."""
+    return _match(_SCHEDULE, name, "schedules/nightly-rescan")[1]
 
 
 def worker_id(name: str) -> str:

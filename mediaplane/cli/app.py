@@ -16,6 +16,7 @@ from mediaplane.cli import (
     planes,
     probe,
     scan,
+    schedule,
     thumbnail,
     trash,
     up,
@@ -78,6 +79,7 @@ app.add_typer(duplicates.app)
 app.add_typer(cache.app)
 probe.add_to(job.app)
 app.add_typer(job.app)
+app.add_typer(schedule.app)
 app.add_typer(worker.app)
 app.add_typer(db.app)
 doctor.add_to(app)

@@ -78,9 +78,12 @@ def time_text(seconds: int, nanos: int) -> str:
 
 def local_time(message: "Message", field: str) -> str:
     """A time for people, in their time zone; '' when it is unset."""
-    if not message.HasField(field):
-        return ""
-    moment = _EPOCH + timedelta(seconds=getattr(message, field).seconds)
+    return local_moment(getattr(message, field)) if message.HasField(field) else ""
+
+
+def local_moment(stamp: Any) -> str:
+    """A Timestamp for people, in their time zone."""
+    moment = _EPOCH + timedelta(seconds=stamp.seconds)
     return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 

@@ -73,8 +73,8 @@ def upgrade() -> None:
         row = f"'{name}', '{action}', '{cron}', '{missed_runs}'"
         op.execute(f"{insert}) VALUES ({now}, {now}, {row})")
     row = "'retention', 'retention', '@hourly', 'run_once'"
-    # Due long since, so that it first runs when the first control plane starts.
-    op.execute(f"{insert}, is_enabled, next_run_at) VALUES ({now}, {now}, {row}, true, 0)")
+    # Due at once: it first runs when the first control plane starts.
+    op.execute(f"{insert}, is_enabled, next_run_at) VALUES ({now}, {now}, {row}, true, {now})")
 
 
 def downgrade() -> None:

@@ -40,6 +40,8 @@ def test_the_commands_are_the_documented_ones() -> None:
         "duplicates list", "duplicates files", "duplicates export",
         "duplicates verify",
         "job list", "job show", "job watch", "job events", "job cancel", "job retry", "job probe",
+        "schedule list", "schedule show", "schedule add", "schedule set", "schedule remove",
+        "schedule run", "schedule enable", "schedule disable",
         "worker list", "worker pause", "worker resume", "worker shutdown", "worker dump",
         "cache sweep", "db upgrade", "db status", "db grant",
     }  # fmt: skip

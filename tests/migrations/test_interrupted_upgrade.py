@@ -10,7 +10,7 @@ from tests.migrations.upgrades import Upgrades
 from tests.migrations.whole import add_one_row_everywhere
 
 # What the upgrade writes by the clock.
-TIMES = ("created_at", "updated_at")
+TIMES = ("created_at", "updated_at", "next_run_at")
 
 
 def legacy_database(databases: NewDatabases) -> str:
