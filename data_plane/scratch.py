@@ -5,9 +5,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+from mediaplane.locations import LIFE, life_of
 
 
 class Scratch:
@@ -26,7 +28,7 @@ class Scratch:
 
     def close(self) -> None:
         """Remove the folder and whatever is in it."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        _remove(self.folder)
         os.close(self._life)
 
 
@@ -34,32 +36,38 @@ def sweep(directory: Path) -> None:
     """Remove the folders of workers that are gone; one that is only stopped still has its lock."""
     if not directory.is_dir():
         return
-    for folder in directory.iterdir():
-        life = _lock(folder)
-        if life is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-            os.close(life)
+    names = {found.name.removesuffix(LIFE) for found in directory.iterdir()}
+    for folder in map(directory.joinpath, names):
+        if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+            continue
+        with suppress(OSError):  # not ours to remove
+            life = _lock(folder)
+            if life is not None:
+                _remove(folder)
+                os.close(life)
 
 
 def _occupy(folder: Path) -> int:
-    while True:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        life = _lock(folder)
-        # A sweeper may have come between the two, and have taken it for a dead worker's.
-        if life is not None:
-            if folder.exists() and os.path.samestat(os.fstat(life), folder.stat()):
-                return life
-            os.close(life)
+    # A sweeper that comes first takes it for a dead worker's, and is gone in a moment.
+    while (life := _lock(folder)) is None:
+        pass
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return life
 
 
 def _lock(folder: Path) -> int | None:
-    try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return None  # not a folder of a worker, or swept by another one just now
-    try:
+    """Lock the life of a folder; None when somebody has it, or has just removed it."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(life_of(folder), flags, 0o600)
+    with suppress(BlockingIOError, FileNotFoundError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
+        if os.path.samestat(os.fstat(descriptor), life_of(folder).stat()):
+            return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    # Last: without it, another could begin to use the folder.
+    life_of(folder).unlink(missing_ok=True)

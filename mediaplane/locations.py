@@ -15,6 +15,7 @@ from mediaplane.paths import display
 
 # The kernel takes 107 bytes; gRPC and the longest socket name need a few of them.
 _MAX_SOCKET_PATH_BYTES = 100
+LIFE = ".life"
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,14 @@ class Locations:
             "MEDIAPLANE_CONTROL_ADDRESS": self.control_address,
             "MEDIAPLANE_DATA_ADDRESS": self.data_address,
         }
+
+
+def life_of(folder: Path) -> Path:
+    """Return the file that the worker of a scratch folder keeps locked as long as it lives.
+
+    Not the folder itself: on NFS, the lock of a folder is not seen by other machines.
+    """
+    return folder.with_name(folder.name + LIFE)
 
 
 def _state_directory(environ: Mapping[str, str], state: str | os.PathLike[str] | None) -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mediaplane.doctor.finding import Finding, ok, problem, warning
-from mediaplane.locations import Locations
+from mediaplane.locations import Locations, life_of
 
 _LITTLE_BYTES = 1 << 30
 _TOO_LITTLE_BYTES = 64 << 20
@@ -86,8 +86,12 @@ def _look_at_scratch(scratch: Path) -> Finding:
 
 def _is_dead(folder: Path) -> bool:
     """Tell whether nobody holds a worker's folder any more."""
+    if folder.is_symlink() or not folder.is_dir():
+        return False
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = os.open(life_of(folder), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
     except OSError:
         return False
     try:

@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -70,6 +72,35 @@ def test_what_is_no_folder_of_a_worker_is_left_alone(tmp_path: Path) -> None:
     sweep(directory)
     assert (directory / "notes").exists()
     assert (elsewhere / "precious").exists()
+
+
+def test_what_a_killed_sweeper_has_left_is_swept(tmp_path: Path) -> None:
+    (tmp_path / "without-a-folder.life").touch()
+    (tmp_path / "without-a-lock").mkdir()
+    sweep(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_workers_that_start_while_others_sweep_keep_their_folders(tmp_path: Path) -> None:
+    done = threading.Event()
+
+    def sweep_on() -> None:
+        while not done.is_set():
+            sweep(tmp_path)
+
+    with ThreadPoolExecutor(4) as threads:
+        sweepers = [threads.submit(sweep_on) for _ in range(4)]
+        try:
+            for number in range(300):
+                scratch = Scratch(tmp_path, f"worker-{number}")
+                with scratch.file():
+                    pass
+                scratch.close()
+        finally:
+            done.set()
+        for sweeper in sweepers:
+            sweeper.result()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_does_not_exist_is_nothing_to_sweep(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from mediaplane.doctor import state
 from mediaplane.doctor.finding import Level
-from mediaplane.locations import Locations
+from mediaplane.locations import Locations, life_of
 from tests.doctor.reading import levels, only
 from tests.faults.mounts import small_disk
 from tests.support.tree import unprivileged
@@ -77,7 +77,7 @@ def test_files_of_a_worker_that_was_killed_are_noticed_and_stay(locations: Locat
     for folder in (dead, living):
         folder.mkdir(parents=True)
         (folder / "half.part").write_bytes(b"12345")
-    life = os.open(living, os.O_RDONLY)
+    life = os.open(life_of(living), os.O_RDWR | os.O_CREAT)
     fcntl.flock(life, fcntl.LOCK_EX)
     try:
         found = only(state.look(locations), "leftovers", Level.WARNING)
