@@ -4,16 +4,19 @@ import logging
 import threading
 from collections.abc import Callable
 
-from control_plane.policy import discovery, recovery, runs
+from control_plane.policy import discovery, recovery, retention, runs, tokens
 from control_plane.policy.backoff import Backoff
 from control_plane.settings import ControlSettings
 from mediaplane.protocol.database import Database
+from mediaplane.tokens import Tokens
 
 log = logging.getLogger(__name__)
 
+_ACCESS_SECONDS = 60.0
+
 
 def start(
-    database: Database, settings: ControlSettings, stop: threading.Event
+    database: Database, settings: ControlSettings, known: Tokens, stop: threading.Event
 ) -> list[threading.Thread]:
     """Start all loops."""
     backoff = Backoff(
@@ -31,10 +34,16 @@ def start(
         while runs.attend(database, settings.retention_days) and not stop.is_set():
             pass
 
+    def note_use() -> None:
+        tokens.note_use(database, known)
+        while retention.forget_calls(database, settings.audit_days) and not stop.is_set():
+            pass
+
     return [
         _loop("absorb", absorb, settings.absorb_seconds, stop),
         _loop("recovery", recover, settings.recovery_seconds, stop),
         _loop("schedules", attend, settings.schedule_seconds, stop),
+        _loop("access", note_use, _ACCESS_SECONDS, stop),
     ]
 
 

@@ -5,14 +5,17 @@ import threading
 from contextlib import ExitStack
 
 from control_plane import loops
+from control_plane.audit import Auditor
 from control_plane.feed import Feed
 from control_plane.services.assets import AssetService
+from control_plane.services.audit import AuditService
 from control_plane.services.duplicates import DuplicateService
 from control_plane.services.jobs import JobService
 from control_plane.services.libraries import LibraryService
 from control_plane.services.maintenance import MaintenanceService
 from control_plane.services.schedules import ScheduleService
 from control_plane.services.thumbnails import ThumbnailService
+from control_plane.services.tokens import TokenService
 from control_plane.services.workers import WorkerService
 from control_plane.settings import ControlSettings
 from mediaplane import health, serving
@@ -23,12 +26,14 @@ from mediaplane.protocol.database import Database
 from mediaplane.protocol.values import Plane
 from mediaplane.tokens import Tokens
 from mediaplane.v1.asset_service_pb2_grpc import add_AssetServiceServicer_to_server
+from mediaplane.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from mediaplane.v1.duplicate_service_pb2_grpc import add_DuplicateServiceServicer_to_server
 from mediaplane.v1.job_service_pb2_grpc import add_JobServiceServicer_to_server
 from mediaplane.v1.library_service_pb2_grpc import add_LibraryServiceServicer_to_server
 from mediaplane.v1.maintenance_service_pb2_grpc import add_MaintenanceServiceServicer_to_server
 from mediaplane.v1.schedule_service_pb2_grpc import add_ScheduleServiceServicer_to_server
 from mediaplane.v1.thumbnail_service_pb2_grpc import add_ThumbnailServiceServicer_to_server
+from mediaplane.v1.token_service_pb2_grpc import add_TokenServiceServicer_to_server
 from mediaplane.v1.worker_service_pb2_grpc import add_WorkerServiceServicer_to_server
 
 log = logging.getLogger(__name__)
@@ -54,18 +59,21 @@ def _serve(
 ) -> None:
     bell = database.bell = Bell(database, locations.runtime)
     feed = Feed(database, bell, settings.feed_seconds)
+    tokens, auditor = Tokens(database), Auditor(database)
     server, states = serving.build_server(
         locations.control_address,
         services(database, feed, settings),
         calls=settings.control_calls,
         streams=settings.control_watchers,
         settings=settings,
-        tokens=Tokens(database),
-        socket_address=locations.control_socket,
+        tokens=tokens,
+        settle=auditor.settle,
+        local_address=locations.local_control_address,
     )
     bell.start()
+    auditor.start()
     feed.start()
-    threads = loops.start(database, settings, stop)
+    threads = loops.start(database, settings, tokens, stop)
     server.start()
     log.info("The control plane serves on %s", locations.control_address)
     stop.wait()
@@ -74,6 +82,7 @@ def _serve(
     server.stop(settings.stop_grace_seconds).wait()
     for thread in threads:
         thread.join()
+    auditor.stop()
     bell.close()
 
 
@@ -84,6 +93,7 @@ def services(database: Database, feed: Feed, settings: ControlSettings) -> list[
     duplicate_service, worker_service = DuplicateService(database), WorkerService(database)
     maintenance_service = MaintenanceService(database)
     schedule_service = ScheduleService(database, settings.retention_days)
+    token_service, audit_service = TokenService(database), AuditService(database)
     thumbnail_service = ThumbnailService(database, settings.thumbnail_capacity)
     return [
         ("mediaplane.v1.JobService", lambda s: add_JobServiceServicer_to_server(job_service, s)),
@@ -114,5 +124,13 @@ def services(database: Database, feed: Feed, settings: ControlSettings) -> list[
         (
             "mediaplane.v1.ThumbnailService",
             lambda s: add_ThumbnailServiceServicer_to_server(thumbnail_service, s),
+        ),
+        (
+            "mediaplane.v1.TokenService",
+            lambda s: add_TokenServiceServicer_to_server(token_service, s),
+        ),
+        (
+            "mediaplane.v1.AuditService",
+            lambda s: add_AuditServiceServicer_to_server(audit_service, s),
         ),
     ]

@@ -35,6 +35,9 @@ class ControlSettings(TransportSettings):
         "Days for which jobs that have ended and their events are kept; 0 is for ever.",
         minimum=0,
     )
+    audit_days: float = setting(
+        365.0, "Days for which the audit log is kept; 0 is for ever.", minimum=0
+    )
     thumbnail_capacity: int = setting(
         10_000, "Most requested thumbnails that may wait for a worker.", minimum=1
     )

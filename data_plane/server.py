@@ -42,7 +42,7 @@ def run(locations: Locations, settings: DataSettings, stop: threading.Event) -> 
             streams=settings.data_streams,
             settings=settings,
             tokens=Tokens(database),
-            socket_address=locations.data_socket,
+            local_address=locations.local_data_address,
         )
         worker.start()
         server.start()

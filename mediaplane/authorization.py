@@ -47,6 +47,9 @@ _SERVICES: Mapping[str, Mapping[str, Rule]] = {
         "RetryAssets": _WORK,
         "GetPipelineStatus": _SEE,
     },
+    "AuditService": {
+        "ListAuditEntries": Rule(Role.ADMIN),
+    },
     "ContentService": {
         "ReadOriginal": _SEE,
         "ReadThumbnail": _SEE,
@@ -107,6 +110,11 @@ _SERVICES: Mapping[str, Mapping[str, Rule]] = {
         "ScheduleCleanup": _WORK,
         "GetCleanup": _SEE,
     },
+    "TokenService": {
+        "CreateToken": _DECIDE,
+        "ListTokens": Rule(Role.ADMIN),
+        "RevokeToken": _DECIDE,
+    },
     "WorkerService": {
         "ListWorkers": Rule(Role.VIEWER, is_shared=True, is_for_workers=True),
         "CommandWorker": Rule(Role.OPERATOR, changes=True, is_shared=True),
@@ -121,11 +129,11 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-def check(caller: Caller, method: str) -> Rule:
-    """Return the rule of a method that a caller may call; refuse any other."""
+def check(caller: Caller, method: str) -> None:
+    """Refuse a method that a caller may not call, and one that has no rule."""
     rule = RULES.get(method)
     if rule is not None and rule.admits(caller):
-        return rule
+        return
     called = method.rpartition("/")[2]
     if rule is not None and rule.is_shared and caller.tenant_id is not None:
         raise PermissionDenied(

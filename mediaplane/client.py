@@ -10,7 +10,11 @@ import grpc
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
+from mediaplane.addresses import is_local
+from mediaplane.credentials import NO_CREDENTIALS, Credentials, connect
 from mediaplane.v1 import asset_service_pb2_grpc as assets_grpc
+from mediaplane.v1 import audit_service_pb2 as audit_v1
+from mediaplane.v1 import audit_service_pb2_grpc as audit_grpc
 from mediaplane.v1 import content_service_pb2_grpc as content_grpc
 from mediaplane.v1 import data_plane_service_pb2 as data_plane_v1
 from mediaplane.v1 import data_plane_service_pb2_grpc as data_plane_grpc
@@ -25,6 +29,8 @@ from mediaplane.v1 import maintenance_service_pb2_grpc as maintenance_grpc
 from mediaplane.v1 import schedule_service_pb2 as schedules_v1
 from mediaplane.v1 import schedule_service_pb2_grpc as schedules_grpc
 from mediaplane.v1 import thumbnail_service_pb2_grpc as thumbnails_grpc
+from mediaplane.v1 import token_service_pb2 as tokens_v1
+from mediaplane.v1 import token_service_pb2_grpc as tokens_grpc
 from mediaplane.v1 import worker_service_pb2 as workers_v1
 from mediaplane.v1 import worker_service_pb2_grpc as workers_grpc
 
@@ -47,11 +53,18 @@ class CommandFailed(Exception):
 class Client:
     """The services of both planes; the data plane is connected to on first use only."""
 
-    def __init__(self, control_address: str, data_address: str | None = None) -> None:
+    def __init__(
+        self,
+        control_address: str,
+        data_address: str | None = None,
+        credentials: Credentials = NO_CREDENTIALS,
+    ) -> None:
+        self._credentials = credentials
         self.control_address = control_address
         self.data_address = data_address
         self._channels: list[grpc.Channel] = []
         control = self._connect(control_address)
+        self.audit_service = audit_grpc.AuditServiceStub(control)
         self.asset_service = assets_grpc.AssetServiceStub(control)
         self.duplicate_service = duplicates_grpc.DuplicateServiceStub(control)
         self.job_service = jobs_grpc.JobServiceStub(control)
@@ -59,6 +72,7 @@ class Client:
         self.maintenance_service = maintenance_grpc.MaintenanceServiceStub(control)
         self.schedule_service = schedules_grpc.ScheduleServiceStub(control)
         self.thumbnail_service = thumbnails_grpc.ThumbnailServiceStub(control)
+        self.token_service = tokens_grpc.TokenServiceStub(control)
         self.worker_service = workers_grpc.WorkerServiceStub(control)
 
     def __enter__(self) -> Self:
@@ -69,7 +83,7 @@ class Client:
             channel.close()
 
     def _connect(self, address: str) -> grpc.Channel:
-        channel = open_channel(address)
+        channel = open_channel(address, self._credentials)
         self._channels.append(channel)
         return channel
 
@@ -293,6 +307,28 @@ class Client:
         request = schedules_v1.RunScheduleRequest(name=resource("schedules", name))
         return self.schedule_service.RunSchedule(request)
 
+    def create_token(
+        self, name: str, role: str, tenant: str = "", lifetime_seconds: float | None = None
+    ) -> tokens_v1.CreateTokenResponse:
+        """Make a token; role by its short lowercase name."""
+        token = tokens_v1.Token(display_name=name, role=f"ROLE_{role.upper()}", tenant=tenant)
+        request = tokens_v1.CreateTokenRequest(token=token)
+        if lifetime_seconds is not None:
+            request.lifetime.FromNanoseconds(round(lifetime_seconds * 1e9))
+        return self.token_service.CreateToken(request)
+
+    def tokens(self, limit: int | None = None) -> Iterator[tokens_v1.Token]:
+        return pages(self.token_service.ListTokens, tokens_v1.ListTokensRequest(), "tokens", limit)
+
+    def revoke_token(self, token: str) -> tokens_v1.Token:
+        request = tokens_v1.RevokeTokenRequest(name=resource("tokens", token))
+        return self.token_service.RevokeToken(request)
+
+    def audit_entries(self, limit: int | None = None) -> Iterator[audit_v1.AuditEntry]:
+        """Newest first."""
+        request = audit_v1.ListAuditEntriesRequest()
+        return pages(self.audit_service.ListAuditEntries, request, "entries", limit)
+
     def statistics(self) -> maintenance_v1.Statistics:
         return self.maintenance_service.GetStatistics(maintenance_v1.GetStatisticsRequest())
 
@@ -301,7 +337,7 @@ class Client:
         return self.data_plane_service.ProbeRoot(request)
 
 
-def open_channel(address: str) -> grpc.Channel:
+def open_channel(address: str, credentials: Credentials = NO_CREDENTIALS) -> grpc.Channel:
     """Connect lazily to a plane; a broken connection is tried again soon."""
     options: list[tuple[str, Any]] = [
         ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
@@ -314,7 +350,7 @@ def open_channel(address: str) -> grpc.Channel:
         # A proxy of the environment would be asked for what is on this machine.
         ("grpc.enable_http_proxy", 0),
     ]
-    return grpc.insecure_channel(address, options=options)
+    return connect(address, credentials, options)
 
 
 def pages(
@@ -367,7 +403,7 @@ def failure(error: grpc.RpcError, address: str, hint: str = "") -> CommandFailed
     if reason and text:
         return CommandFailed(text, reason)
     if code is grpc.StatusCode.UNAVAILABLE:
-        advice = hint or "check that it runs and that the address is right."
+        advice = hint or _advice(address)
         return CommandFailed(f"No answer from {address}: {advice}", "UNAVAILABLE")
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return CommandFailed(
@@ -377,6 +413,15 @@ def failure(error: grpc.RpcError, address: str, hint: str = "") -> CommandFailed
         )
     text = text or "no details"
     return CommandFailed(f"The server at {address} answered {code.name}: {text}", code.name)
+
+
+def _advice(address: str) -> str:
+    if is_local(address):
+        return "check that it runs and that the address is right."
+    return (
+        "check that it runs, that the address is the one in its certificate, and that"
+        " MEDIAPLANE_TLS_CA names the authority which signed that."
+    )
 
 
 @contextmanager

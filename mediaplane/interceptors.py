@@ -6,15 +6,21 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NoReturn
 
 import grpc
+from google.rpc import code_pb2, status_pb2
 from grpc_status import rpc_status
 
 from mediaplane import authorization
 from mediaplane.authentication import authenticate
 from mediaplane.errors import Overloaded
 from mediaplane.identity import Caller, identify
+from mediaplane.protocol import audit
+from mediaplane.protocol.audit import Entry
 from mediaplane.protocol.values import Peer
 from mediaplane.statuses import status_of
 from mediaplane.tokens import Tokens
+
+# Takes note of how a call ended that may have changed something.
+Settle = Callable[[Entry, str], None]
 
 _HEALTH = "/grpc.health.v1.Health/"
 _OURS = f"/{authorization.PACKAGE}."
@@ -54,11 +60,18 @@ class Places(ThreadPoolExecutor):
 class Guard(grpc.ServerInterceptor):
     """Lets a call through to its handler when there is a place for it and a rule allows it."""
 
-    def __init__(self, places: Places, spare: ThreadPoolExecutor, tokens: Tokens | None) -> None:
+    def __init__(
+        self,
+        places: Places,
+        spare: ThreadPoolExecutor,
+        tokens: Tokens | None,
+        settle: Settle | None,
+    ) -> None:
         self._places = places
         # Answers what must be answered at once, however busy the places are.
         self._spare = spare
         self._tokens = tokens
+        self._settle = settle
 
     def intercept_service(self, continuation: Any, details: Any) -> Any:
         """Wrap the handler of a call. This runs in gRPC's own thread and must not wait."""
@@ -91,7 +104,7 @@ class Guard(grpc.ServerInterceptor):
     def _refusal(self, method: str) -> Any:
         def refuse(_requests: Any, context: grpc.ServicerContext) -> NoReturn:
             error = Overloaded("The server is busy with as many calls as it takes; try again soon.")
-            _abort(context, error, method)
+            _abort(context, status_of(error, method))
 
         # As a stream, so that the request is not waited for.
         return grpc.stream_unary_rpc_method_handler(self._at_once(refuse))
@@ -103,35 +116,66 @@ class Guard(grpc.ServerInterceptor):
 
     def _call(self, behaviour: Callable[..., Any], method: str) -> Callable[..., Any]:
         def call(request: Any, context: grpc.ServicerContext) -> Any:
+            entry = None
             try:
-                self._admit(context, method)
-                return behaviour(request, context)
+                caller = authenticate(context, self._tokens)
+                entry = self._entry(caller, method, request)
+                self._admit(caller, method)
+                response = behaviour(request, context)
+                if entry and self._settle:
+                    self._settle(entry, "OK")
             except Exception as error:  # noqa: BLE001 - the one place where every error ends
-                _abort(context, error, method)
+                status = status_of(error, method)
+                if entry and self._settle:
+                    self._settle(entry, code_pb2.Code.Name(status.code))
+                _abort(context, status)
+            return response
 
         return call
 
     def _stream(self, behaviour: Callable[..., Any], method: str) -> Callable[..., Any]:
         def call(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
             try:
-                caller = self._admit(context, method)
+                caller = authenticate(context, self._tokens)
+                self._admit(caller, method)
                 for response in behaviour(request, context):
                     if caller.peer is Peer.TOKEN:
                         authenticate(context, self._tokens)  # it may have been revoked meanwhile
                     yield response
             except Exception as error:  # noqa: BLE001 - the one place where every error ends
-                _abort(context, error, method)
+                _abort(context, status_of(error, method))
 
         return call
 
-    def _admit(self, context: grpc.ServicerContext, method: str) -> Caller:
-        caller = authenticate(context, self._tokens)
+    def _admit(self, caller: Caller, method: str) -> None:
         if method.startswith(_OURS):
             authorization.check(caller, method)
         identify(caller)
-        return caller
+
+    def _entry(self, caller: Caller, method: str, request: Any) -> Entry | None:
+        """Begin the audit entry of a call that may change something; no stream does."""
+        rule = authorization.RULES.get(method)
+        if self._settle is None or rule is None or not rule.changes:
+            return None
+        entry = Entry(
+            caller.name, caller.role, caller.tenant_id, caller.peer, method.removeprefix(_OURS)
+        )
+        entry.concerns(_named(request))
+        audit.begin(entry)
+        return entry
 
 
-def _abort(context: grpc.ServicerContext, error: Exception, method: str) -> NoReturn:
-    context.abort_with_status(rpc_status.to_status(status_of(error, method)))
+def _named(request: Any) -> str:
+    """Return the name of what a request is about, wherever it stands."""
+    for field in ("name", "parent", "file"):
+        if value := getattr(request, field, ""):
+            return str(value)
+    for field in ("library", "schedule"):
+        if value := getattr(getattr(request, field, None), "name", ""):
+            return str(value)
+    return ""
+
+
+def _abort(context: grpc.ServicerContext, status: status_pb2.Status) -> NoReturn:
+    context.abort_with_status(rpc_status.to_status(status))
     raise AssertionError("abort_with_status raises")

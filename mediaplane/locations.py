@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
+from mediaplane.addresses import is_local, is_unix
 from mediaplane.errors import UnusableSettings
 from mediaplane.paths import display
 
@@ -28,6 +29,8 @@ class Locations:
     # gRPC targets: 'unix:/path', percent-encoded, or 'host:port'.
     control_address: str
     data_address: str
+    # At addresses of the network; at a unix socket nothing ever is.
+    is_encrypted: bool = False
 
     @classmethod
     def from_environment(
@@ -42,17 +45,22 @@ class Locations:
             or _socket_address(directory, "control.sock"),
             data_address=environ.get("MEDIAPLANE_DATA_ADDRESS")
             or _socket_address(directory, "data.sock"),
+            is_encrypted=bool(environ.get("MEDIAPLANE_TLS_CERT")),
         )
 
     @property
-    def control_socket(self) -> str:
-        """Where this machine reaches a control plane that others reach by its address."""
-        return _socket_address(self.state, "control.sock")
+    def local_control_address(self) -> str:
+        """Where commands on this machine reach the control plane, with neither TLS nor token."""
+        return self._open(self.control_address) or _socket_address(self.state, "control.sock")
 
     @property
-    def data_socket(self) -> str:
-        """Where this machine reaches a data plane that others reach by its address."""
-        return _socket_address(self.state, "data.sock")
+    def local_data_address(self) -> str:
+        """Where commands on this machine reach the data plane, with neither TLS nor token."""
+        return self._open(self.data_address) or _socket_address(self.state, "data.sock")
+
+    def _open(self, address: str) -> str | None:
+        is_open = is_unix(address) or (is_local(address) and not self.is_encrypted)
+        return address if is_open else None
 
     @property
     def runtime(self) -> Path:

@@ -82,11 +82,11 @@ class Hold:
 
 
 def control_plane(locations: Locations) -> Plane:
-    return Plane("control-plane", "control_plane", locations.control_address, locations)
+    return Plane("control-plane", "control_plane", locations.local_control_address, locations)
 
 
 def data_plane(locations: Locations) -> Plane:
-    return Plane("data-plane", "data_plane", locations.data_address, locations)
+    return Plane("data-plane", "data_plane", locations.local_data_address, locations)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from grpc_reflection.v1alpha import reflection
 
 from mediaplane import authorization, transport
 from mediaplane.errors import UnusableSettings
-from mediaplane.interceptors import Guard, Places
+from mediaplane.interceptors import Guard, Places, Settle
 from mediaplane.tokens import Tokens
 from mediaplane.transport import TransportSettings
 
@@ -33,11 +33,12 @@ def build_server(
     streams: int,
     settings: TransportSettings = TransportSettings(),  # noqa: B008 - frozen
     tokens: Tokens | None = None,
-    socket_address: str | None = None,
+    settle: Settle | None = None,
+    local_address: str | None = None,
 ) -> tuple[grpc.Server, health.HealthServicer]:
     """Return a server bound to an address, not started yet.
 
-    One that others can reach is bound to `socket_address` as well, for this machine.
+    One that is encrypted is bound to `local_address` as well, for commands on this machine.
     """
     credentials = transport.credentials(address, settings)
     threads = calls + streams
@@ -46,7 +47,7 @@ def build_server(
     server = grpc.server(
         places,
         # No maximum_concurrent_rpcs: it would refuse health checks too.
-        interceptors=[Guard(places, spare, tokens)],
+        interceptors=[Guard(places, spare, tokens, settle)],
         options=[
             ("grpc.so_reuseport", 0),  # otherwise two servers share a port in silence
             ("grpc.max_receive_message_length", _MAX_MESSAGE),
@@ -58,8 +59,8 @@ def build_server(
     )
     states = _add_services(server, services, spare)
     _bind(server, address, credentials)
-    if credentials and socket_address:
-        _bind(server, socket_address, None)
+    if credentials and local_address:
+        _bind(server, local_address, None)
     return server, states
 
 

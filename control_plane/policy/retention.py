@@ -2,7 +2,8 @@
 
 from sqlalchemy import Connection
 
-from control_plane.store import retention
+from control_plane.store import audit, retention
+from mediaplane.protocol.database import Database
 
 _DAY_MS = 24 * 3600 * 1000
 # Jobs per transaction: others get their turn in between.
@@ -17,3 +18,11 @@ def forget(conn: Connection, days: float) -> bool:
     if ids:
         retention.delete_jobs(conn, ids)
     return len(ids) == _CHUNK
+
+
+def forget_calls(database: Database, days: float) -> bool:
+    """Forget a bite of the audit log that is older than this; tell whether there may be more."""
+    if days <= 0:
+        return False
+    with database.write() as conn:
+        return audit.delete_old(conn, int(days * _DAY_MS), _CHUNK) == _CHUNK

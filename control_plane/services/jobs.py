@@ -11,6 +11,7 @@ from control_plane.policy import admission
 from control_plane.services import names, paging, wire
 from control_plane.store import events, jobs
 from mediaplane.errors import InvalidArgument, NotFound, Overloaded, Unavailable
+from mediaplane.protocol import audit
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.kinds import ProbePayload
@@ -34,7 +35,9 @@ class JobService(JobServiceServicer):
     def CreateJob(self, request: pb.CreateJobRequest, context: grpc.ServicerContext) -> pb.Job:
         wanted = _wanted(request)
         with self._database.write(is_one_statement=wanted.is_plain) as conn:
-            return wire.job(admission.create(conn, wanted))
+            message = wire.job(admission.create(conn, wanted))
+            audit.concerns(message.name)
+            return message
 
     def BatchCreateJobs(
         self, request: pb.BatchCreateJobsRequest, context: grpc.ServicerContext

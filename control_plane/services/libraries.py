@@ -11,6 +11,7 @@ from control_plane.policy import libraries as rules
 from control_plane.services import names, paging, wire
 from control_plane.store import files, libraries
 from mediaplane.errors import InvalidArgument
+from mediaplane.protocol import audit
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.values import JobKind
@@ -39,6 +40,7 @@ class LibraryService(LibraryServiceServicer):
                 root=library.root_path,
                 **settings,
             )
+            audit.concerns(f"libraries/{row['slug']}")
             return wire.library(row, None)
 
     def GetLibrary(

@@ -17,6 +17,7 @@ _FILE = re.compile(rf"libraries/{_SLUG}/files/{_ID}")
 _ASSET = re.compile(rf"libraries/{_SLUG}/assets/{_ID}")
 _THUMBNAIL = re.compile(rf"thumbnails/{_ID}")
 _SCHEDULE = re.compile(rf"schedules/{_SLUG}")
+_TOKEN = re.compile(rf"tokens/{_ID}")
 _CLEANUP = re.compile(rf"thumbnailCleanups/{_ID}")
 # Whatever a worker may be called; a slash would be another resource, and no database stores NUL.
 _WORKER = re.compile(r"workers/([^/\0]{1,128})")
@@ -64,6 +65,11 @@ def cleanup_id(name: str) -> int:
 def schedule(name: str) -> str:
     """Return the id in schedules/{schedule}."""
     return _match(_SCHEDULE, name, "schedules/nightly-rescan")[1]
+
+
+def token_id(name: str) -> int:
+    """Return the number in tokens/{number}."""
+    return int(_match(_TOKEN, name, "tokens/123")[1])
 
 
 def worker_id(name: str) -> str:

@@ -6,6 +6,7 @@ import typer
 
 from mediaplane.cli import (
     asset,
+    audit,
     cache,
     db,
     doctor,
@@ -18,6 +19,7 @@ from mediaplane.cli import (
     scan,
     schedule,
     thumbnail,
+    token,
     trash,
     up,
     verify,
@@ -81,6 +83,8 @@ probe.add_to(job.app)
 app.add_typer(job.app)
 app.add_typer(schedule.app)
 app.add_typer(worker.app)
+app.add_typer(token.app)
+app.add_typer(audit.app)
 app.add_typer(db.app)
 doctor.add_to(app)
 planes.add_to(app)

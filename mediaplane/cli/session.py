@@ -59,12 +59,14 @@ class Session:
         """Connect to the planes; with `works`, to a data plane that carries out jobs as well."""
         # Importing gRPC takes longer than the whole of --help.
         from mediaplane import client, planes  # noqa: PLC0415
+        from mediaplane.credentials import Credentials  # noqa: PLC0415
 
         with ExitStack() as stack:
             if self.server_address:
                 data_address = os.environ.get("MEDIAPLANE_DATA_ADDRESS")
                 stack.enter_context(client.translated(self.server_address))
-                yield stack.enter_context(client.Client(self.server_address, data_address))
+                known = Credentials.from_environment(os.environ)
+                yield stack.enter_context(client.Client(self.server_address, data_address, known))
                 return
             locations = self.locations
             needed = [planes.control_plane(locations)]
@@ -73,10 +75,9 @@ class Session:
             with output.busy("Starting ..."):
                 stack.enter_context(planes.running(needed))
             hint = f"a plane has stopped; its log is in {locations.logs}."
-            stack.enter_context(client.translated(locations.control_address, hint))
-            yield stack.enter_context(
-                client.Client(locations.control_address, locations.data_address)
-            )
+            control = locations.local_control_address
+            stack.enter_context(client.translated(control, hint))
+            yield stack.enter_context(client.Client(control, locations.local_data_address))
 
 
 def command(

@@ -177,6 +177,6 @@ def _stopped_plane(session: Session, client: "Client") -> str:
     if not is_serving(client.control_address):
         return f"The control plane at {client.control_address}"
     # One that was told to shut down leaves nobody to do what is asked for.
-    if not session.server_address and not is_serving(session.locations.data_address):
-        return f"The data plane at {session.locations.data_address}"
+    if not session.server_address and not is_serving(session.locations.local_data_address):
+        return f"The data plane at {session.locations.local_data_address}"
     return ""

@@ -19,7 +19,7 @@ def examine(locations: Locations, environ: Mapping[str, str]) -> Iterator[Findin
     yield ok("python", f"mediaplane {__version__} on Python {platform.python_version()}.")
     yield database.look_at_library()
     yield from state.look(locations)
-    with Client(locations.control_address, locations.data_address) as client:
+    with Client(locations.local_control_address, locations.local_data_address) as client:
         answers = serving.Answers(client)
         yield from serving.look(locations, answers, environ)
         libraries: list[Any] = []
@@ -29,7 +29,7 @@ def examine(locations: Locations, environ: Mapping[str, str]) -> Iterator[Findin
         yield from decoding.look(checkup)
         if answers.has_data:
             # The folders as those see them who scan them; they may be on another machine.
-            with translated(locations.data_address):
+            with translated(locations.local_data_address):
                 yield from roots.look(libraries, [client.probe_root(path) for path in paths])
         elif checkup.answer:
             yield from roots.look(libraries, checkup.roots)

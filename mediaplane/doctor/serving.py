@@ -46,8 +46,8 @@ def look(locations: Locations, answers: Answers, environ: Mapping[str, str]) -> 
         return client.data_plane_service.GetStatus(GetStatusRequest(), timeout=_ANSWER_SECONDS)
 
     for name, address, ask in (
-        ("control plane", locations.control_address, ask_control),
-        ("data plane", locations.data_address, ask_data),
+        ("control plane", locations.local_control_address, ask_control),
+        ("data plane", locations.local_data_address, ask_data),
     ):
         findings = list(_look_at(name, address, ask))
         yield from findings

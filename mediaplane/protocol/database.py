@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
+from mediaplane.protocol import audit
 from mediaplane.protocol.authorizer import authorizer
 from mediaplane.protocol.engines import BEGIN, checked_url, is_usable, open_engine
 from mediaplane.protocol.lifecycle import WritePath
@@ -79,12 +80,18 @@ class Database:
             guarded = self.plane is Plane.DATA and self.dialect == "sqlite"
             if guarded:
                 _raw(conn).set_authorizer(authorizer(paths))
+            entry = audit.pending() if self.plane is Plane.CONTROL else None
+            row_id = None
             # A write that begins as a read fails on SQLite when another writer got in between.
-            is_bare = is_one_statement and self.dialect == "postgresql"
+            is_bare = is_one_statement and self.dialect == "postgresql" and entry is None
             info[BEGIN] = "" if is_bare else _WORDS[self.dialect]
             try:
                 with nullcontext() if is_bare else conn.begin():
                     yield conn
+                    if entry is not None:
+                        row_id = audit.append(conn, entry)
+                if entry is not None:
+                    entry.row_id = row_id
             finally:
                 info.pop(_TOPICS, None)
                 if guarded:

@@ -43,6 +43,7 @@ def test_the_commands_are_the_documented_ones() -> None:
         "schedule list", "schedule show", "schedule add", "schedule set", "schedule remove",
         "schedule run", "schedule enable", "schedule disable",
         "worker list", "worker pause", "worker resume", "worker shutdown", "worker dump",
+        "token create", "token list", "token revoke", "audit list",
         "cache sweep", "db upgrade", "db status", "db grant",
     }  # fmt: skip
 

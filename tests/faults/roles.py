@@ -21,6 +21,7 @@ from mediaplane.process import stop_requested
 from mediaplane.protocol.bell import Bell
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.values import JobKind, Plane
+from mediaplane.tokens import Tokens
 from tests.faults.witness import witnessed
 
 # Looks often, so that what is tested is how work goes on and not how long it waits.
@@ -54,7 +55,7 @@ def recover(url: str, state: str, log: str, **settings: Any) -> None:
     database = Database(url, Plane.CONTROL)
     bell = database.bell = Bell(database, places(state, url).runtime)
     bell.start()
-    threads = loops.start(database, ControlSettings(**(CONTROL | settings)), stop)
+    threads = loops.start(database, ControlSettings(**(CONTROL | settings)), Tokens(database), stop)
     stop.wait()
     for thread in threads:
         thread.join()

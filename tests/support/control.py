@@ -14,6 +14,7 @@ from google.rpc import error_details_pb2
 from grpc_health.v1.health import HealthServicer
 from grpc_status import rpc_status
 
+from control_plane.audit import Auditor
 from control_plane.feed import Feed
 from control_plane.server import services
 from control_plane.settings import ControlSettings
@@ -98,14 +99,17 @@ def serving_control(
     # One bell for both: what the data plane does in a test is heard as from another process.
     bell = database.control.bell = database.data.bell = Bell(database.control, None)
     feed = Feed(database.control, bell, chosen.feed_seconds)
+    auditor = Auditor(database.control)
     server, states = build_server(
         address,
         services(database.control, feed, chosen),
         calls=chosen.control_calls,
         streams=chosen.control_watchers,
         tokens=Tokens(database.control),
+        settle=auditor.settle,
     )
     feed.start()
+    auditor.start()
     server.start()
     try:
         with Client(address) as client:
@@ -114,6 +118,7 @@ def serving_control(
         stop.set()
         feed.stop()
         server.stop(5).wait()
+        auditor.stop()
         bell.close()
 
 

@@ -26,6 +26,7 @@ from mediaplane.protocol.database import Database
 from mediaplane.protocol.kinds import ProbePayload
 from mediaplane.protocol.tables import events, job_items, jobs, library_files, worker_status
 from mediaplane.protocol.values import JobKind, WorkerCommand
+from mediaplane.tokens import Tokens
 from tests.support.databases import Databases
 from tests.support.waiting import eventually
 
@@ -169,7 +170,7 @@ def control_loops(database: Databases) -> Iterator[None]:
     settings = ControlSettings(
         recovery_seconds=0.1, absorb_seconds=0.01, retry_base_seconds=0.1, retry_jitter=0
     )
-    threads = loops.start(database.control, settings, stop)
+    threads = loops.start(database.control, settings, Tokens(database.control), stop)
     try:
         yield
     finally:

@@ -1,0 +1,79 @@
+"""Who called what: an entry for every call that may change something.
+
+The entry of a call that changes something is written in the transaction of the change itself, so
+that there is neither without the other, whatever dies at whatever moment.
+"""
+
+import re
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, insert, update
+
+from mediaplane.protocol.tables import audit_log
+from mediaplane.protocol.values import Peer, Role
+
+# Only what can be a resource name is kept: a request may hold anything in its place.
+_RESOURCE = re.compile(r"[A-Za-z]{1,32}(?:/[A-Za-z0-9._:@-]{1,80}){1,3}")
+_DONE = "OK"
+
+
+@dataclass
+class Entry:
+    """A call that may change something."""
+
+    caller: str
+    role: Role
+    tenant_id: str | None
+    peer: Peer
+    method: str
+    resource: str = ""
+    code: str = _DONE
+    # Its row, once one is committed.
+    row_id: int | None = None
+
+    def concerns(self, resource: str) -> None:
+        """Say what the call is about, unless that is no name of anything."""
+        self.resource = resource if _RESOURCE.fullmatch(resource) else ""
+
+
+_entry: ContextVar[Entry | None] = ContextVar("audit_entry", default=None)
+
+
+def begin(entry: Entry) -> None:
+    """Have the next write transaction of this call write its entry."""
+    _entry.set(entry)
+
+
+def pending() -> Entry | None:
+    """Return the entry of the call that is being answered, as long as it has no row."""
+    entry = _entry.get()
+    return entry if entry is not None and entry.row_id is None else None
+
+
+def concerns(resource: str) -> None:
+    """Say what the call that is being answered is about, when the request could not name it."""
+    entry = _entry.get()
+    if entry is not None:
+        entry.concerns(resource)
+
+
+def append(conn: Connection, entry: Entry) -> int:
+    """Write an entry; it has its row when the transaction has committed."""
+    row = {
+        "caller": entry.caller[:100],
+        "role": entry.role,
+        "tenant_id": entry.tenant_id,
+        "peer": entry.peer,
+        "method": entry.method[:100],
+        "resource": entry.resource[:200],
+        "code": entry.code,
+    }
+    added: Any = conn.execute(insert(audit_log).values(row)).inserted_primary_key
+    return int(added[0])
+
+
+def correct(conn: Connection, entry: Entry) -> None:
+    """Say how a call really ended that failed after its change."""
+    conn.execute(update(audit_log).where(audit_log.c.id == entry.row_id).values(code=entry.code))
