@@ -28,8 +28,9 @@ _ERROR_SECONDS = 1.0
 class Mailbox:
     """The ids of events that one watcher has not sent yet."""
 
-    def __init__(self, job_ids: frozenset[int] | None) -> None:
-        # None means all jobs.
+    def __init__(self, tenant_id: str | None, job_ids: frozenset[int] | None) -> None:
+        # None means all jobs: of the tenant, or of all tenants.
+        self.tenant_id = tenant_id
         self.job_ids = job_ids
         # Every event of the jobs after this one is delivered; those before are in the database.
         self.since_id = 0
@@ -120,9 +121,9 @@ class Feed:
                 is_full = len(rows) == _BATCH_EVENTS
 
     @contextmanager
-    def mailbox(self, job_ids: frozenset[int] | None) -> Iterator[Mailbox]:
-        """Have the events of these jobs, or of all, delivered to a mailbox."""
-        mailbox = Mailbox(job_ids)
+    def mailbox(self, tenant_id: str | None, job_ids: frozenset[int] | None) -> Iterator[Mailbox]:
+        """Have the events of these jobs of a tenant, or of all, delivered to a mailbox."""
+        mailbox = Mailbox(tenant_id, job_ids)
         self._enter(mailbox)
         try:
             yield mailbox
@@ -160,7 +161,7 @@ class Feed:
                     until_id=mailbox.since_id,
                     job_ids=mailbox.job_ids,
                 )
-                messages = _messages(conn, rows)
+                messages = _messages(conn, mailbox.tenant_id, rows)
             yield from messages
             after_id = rows[-1]["id"] if len(rows) == _BATCH_EVENTS else mailbox.since_id
 
@@ -185,11 +186,13 @@ class Feed:
         if not wanted:
             return
         with self._database.read() as conn:
-            messages = _messages(conn, wanted)
+            messages = _messages(conn, None, wanted)
         job_of = {row["id"]: row["job_id"] for row in wanted}
         for message in messages:
             self.recent[message.event_id] = message
             for mailbox in self._addressees(job_of[message.event_id]):
+                if mailbox.tenant_id not in (None, message.job.tenant_id):
+                    continue
                 mailbox.put(message.event_id)
                 if mailbox.count() > self._recent_events:
                     self._leave(mailbox)
@@ -218,12 +221,15 @@ class Feed:
                 self._ear.wait(self._seconds)
 
 
-def _messages(conn: Connection, rows: Sequence[Row]) -> list[WatchJobsResponse]:
-    """Return the messages of events, each with its job as it is now."""
-    found = jobs.get_many(conn, sorted({row["job_id"] for row in rows})) if rows else []
+def _messages(
+    conn: Connection, tenant_id: str | None, rows: Sequence[Row]
+) -> list[WatchJobsResponse]:
+    """Return the messages of a tenant's events, or of all, each with its job as it is now."""
+    job_ids = sorted({row["job_id"] for row in rows})
+    found = jobs.get_many(conn, tenant_id, job_ids) if rows else []
     shown = {row["id"]: wire.job(row) for row in found}
     return [
         WatchJobsResponse(job=shown[row["job_id"]], event=wire.event(row), event_id=row["id"])
         for row in rows
-        if row["job_id"] in shown  # else it was forgotten between the two queries
+        if row["job_id"] in shown  # else it is another tenant's, or was forgotten meanwhile
     ]

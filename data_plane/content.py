@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import grpc
-from sqlalchemy import text
+from sqlalchemy import String, bindparam, text
 from sqlalchemy.engine import Row
 
 from data_plane.executor import explain, state_of
@@ -21,6 +21,7 @@ from mediaplane.errors import (
     OutOfRange,
     Overloaded,
 )
+from mediaplane.identity import caller
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.versions import version_of
 from mediaplane.v1 import content_service_pb2 as pb
@@ -32,7 +33,8 @@ _FILE = text(
     "SELECT f.rel_path, f.size_bytes, f.mtime_ns, f.is_missing, l.absolute_path"
     " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
     " WHERE f.id = :id AND f.library_id = :library AND l.deleted_at IS NULL"
-)
+    " AND (:tenant IS NULL OR l.tenant_id = :tenant)"
+).bindparams(bindparam("tenant", type_=String()))
 
 
 class ContentService(ContentServiceServicer):
@@ -64,21 +66,21 @@ class ContentService(ContentServiceServicer):
     def ReadThumbnail(
         self, request: pb.ReadThumbnailRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.ContentChunk]:
-        found = self._renditions.thumbnail(request.name)
+        found = self._renditions.thumbnail(caller().tenant_id, request.name)
         with self._stream_slot():
             yield from self._renditions.stream(found, context.is_active)
 
     def ReadRendition(
         self, request: pb.ReadRenditionRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.ContentChunk]:
-        found = self._renditions.of_asset(request.name, request.rendition)
+        found = self._renditions.of_asset(caller().tenant_id, request.name, request.rendition)
         with self._stream_slot():
             yield from self._renditions.stream(found, context.is_active)
 
     def ReadFrame(
         self, request: pb.ReadFrameRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.ContentChunk]:
-        found = self._renditions.frame(request.name)
+        found = self._renditions.frame(caller().tenant_id, request.name)
         with self._stream_slot():
             yield from self._renditions.stream(found, context.is_active)
 
@@ -96,7 +98,8 @@ class ContentService(ContentServiceServicer):
         if found is None:
             raise InvalidArgument("name must be of the form libraries/SLUG/files/123.")
         with self._database.read() as conn:
-            bound = {"id": int(found[2]), "library": found[1]}
+            tenant_id = caller().tenant_id
+            bound = {"id": int(found[2]), "library": found[1], "tenant": tenant_id}
             file = conn.execute(_FILE, bound).first()
         if file is None or file.is_missing:
             raise NotFound("There is no such file; it may have been removed.")

@@ -13,18 +13,21 @@ from mediaplane.protocol.driver import Row
 from mediaplane.protocol.duplicates import DUPLICATES, summarise_files
 from mediaplane.protocol.values import HashAlgorithm, JobKind
 
+# By what it is not: so that sizes and beginnings are looked up by their index all the same.
+_IS_OF_TENANT = "library_id NOT IN (SELECT slug FROM libraries WHERE tenant_id <> :tenant)"
 # Sizes of which another file may turn out to begin alike.
 _SIZES_IN_DOUBT = (
     "SELECT o.size_bytes FROM library_files o WHERE o.size_bytes IN (SELECT s.size_bytes"
     "  FROM library_files s WHERE s.id BETWEEN :first AND :last AND s.prefix_hash IS NOT NULL)"
     " AND NOT o.is_missing AND o.prefix_hash IS NULL"
     " AND (o.needs_hash OR o.content_hash IS NOT NULL)"
+    f" AND o.{_IS_OF_TENANT}"
 )
-# No other file of its size begins as this one does: it has no duplicate.
+# No other file of its size and tenant begins as this one does: it has no duplicate.
 _IS_DISTINCT = (
     "f.prefix_hash IS NOT NULL AND l.hash_policy = 'candidates'"
     " AND NOT EXISTS (SELECT 1 FROM library_files o WHERE NOT o.is_missing AND o.id <> f.id"
-    "  AND o.size_bytes = f.size_bytes AND o.prefix_hash = f.prefix_hash)"
+    f"  AND o.size_bytes = f.size_bytes AND o.prefix_hash = f.prefix_hash AND o.{_IS_OF_TENANT})"
     f" AND f.size_bytes NOT IN ({_SIZES_IN_DOUBT})"
 )
 
@@ -36,14 +39,14 @@ def _marked(is_distinct: str, only: str = "") -> TextClause:
         " f.mtime_ns, l.hash_algorithm"
         " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
         f" WHERE f.needs_hash AND f.id BETWEEN :first AND :last {only}"
-        " AND l.is_active AND l.deleted_at IS NULL"
+        " AND l.is_active AND l.deleted_at IS NULL AND l.tenant_id = :tenant"
         " AND (:library IS NULL OR f.library_id = :library) ORDER BY f.id"
     ).bindparams(bindparam("library", type_=String()))
 
 
 _MARKED = _marked(_IS_DISTINCT)
 _WITHOUT_PREFIX = _marked("false", f"AND {kinds.IS_STAGED.format(file='f', library='l')}")
-_LIBRARY = text("SELECT library_id FROM jobs WHERE id = :job")
+_JOB = text("SELECT tenant_id AS tenant, library_id AS library FROM jobs WHERE id = :job")
 _PREFIX_ITEMS = text(
     "SELECT DISTINCT status FROM job_items WHERE job_id = :job AND status IN ('pending', 'running')"
     f" AND item_key LIKE '{kinds.PREFIX_ITEM}%'"
@@ -84,8 +87,8 @@ def _read(
 ) -> tuple[list[ToHash], list[ToHash]]:
     """Return the files of a shard: those that need not be read, and those that need to be."""
     with database.read() as conn:
-        library = conn.execute(_LIBRARY, {"job": job_id}).scalar()
-        bound = {"first": shard.first_file_id, "last": shard.last_file_id, "library": library}
+        job = conn.execute(_JOB, {"job": job_id}).mappings().one()
+        bound = {**job, "first": shard.first_file_id, "last": shard.last_file_id}
         rows = conn.execute(query, bound).all()
     files: tuple[list[ToHash], list[ToHash]] = ([], [])
     for is_distinct, file_id, root, path, size, mtime, algorithm in rows:

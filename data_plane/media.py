@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, String, bindparam, text
 
 from data_plane.decoders.messages import FrameMeasure, Made
 from data_plane.executor import Fail, Hashed, HashResult
@@ -16,6 +16,7 @@ from mediaplane.protocol import gate
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.driver import Row
+from mediaplane.protocol.machines import THUMBNAIL_CLEANUP_JOBS
 from mediaplane.protocol.values import HashAlgorithm, MediaType, ThumbnailFormat
 from mediaplane.protocol.write_paths import DELETE_THUMBNAILS, RECORD_FRAMES
 
@@ -31,9 +32,8 @@ _WAITING_THUMBNAIL = text(
     f"SELECT 1 FROM thumbnails WHERE status = 'pending' AND {CLAIMABLE_THUMBNAIL} LIMIT 1"
 )
 _WAITING_CLEANUP = (
-    "SELECT 1 FROM thumbnail_cleanup_jobs c WHERE c.status = 'pending' AND c.execute_after <= {now}"
-    " AND NOT EXISTS (SELECT 1 FROM thumbnails t WHERE t.group_key = c.group_key"
-    " AND t.status IN ('pending', 'running')) LIMIT 1"
+    "SELECT 1 FROM thumbnail_cleanup_jobs WHERE status = 'pending' AND execute_after <= {now}"
+    f" AND {THUMBNAIL_CLEANUP_JOBS.step('claim').when} LIMIT 1"
 )
 # One look for each library, however many assets wait in it.
 _WAITING_ASSETS = text(
@@ -57,12 +57,16 @@ _PROCESSED = text(
 )
 _NOW_THERE = text("SELECT size_bytes, mtime_ns FROM library_files WHERE id = :file")
 _OLD_FRAMES = text("DELETE FROM video_frames WHERE asset_id = :asset")
-_FINISHED = "SELECT id FROM thumbnails WHERE group_key = :group AND status IN ('ready', 'failed')"
+_FINISHED = (
+    "SELECT t.id FROM thumbnails t WHERE t.group_key = :group AND t.status IN ('ready', 'failed')"
+    " AND (:tenant IS NULL OR :tenant = (SELECT l.tenant_id FROM library_files f"
+    "  JOIN libraries l ON l.slug = f.library_id WHERE f.id = t.file_id))"
+)
 _FORGET = text(
     f"DELETE FROM thumbnails WHERE id IN ({_FINISHED} LIMIT :limit)"
     # Once more, for one that was asked for again while this waited for its row.
     " AND status IN ('ready', 'failed') RETURNING id, format"
-)
+).bindparams(bindparam("tenant", type_=String()))
 _PAUSED = text("SELECT slug FROM libraries WHERE NOT is_active OR deleted_at IS NOT NULL")
 
 
@@ -133,8 +137,12 @@ def thumbnail_task(database: Database, thumbnail: Row) -> ThumbnailTask:
 
 
 def cleanup_task(database: Database, cleanup: Row) -> CleanupTask:
-    """Return the clean-up of a claimed row's group."""
-    bound = {"group": cleanup["group_key"], "limit": _BATCH}
+    """Return the clean-up of a claimed row's group, as far as it is of the row's tenant."""
+    bound = {
+        "tenant": cleanup["tenant_id"],
+        "group": cleanup["group_key"],
+        "limit": _BATCH,
+    }
 
     def forget() -> Iterator[Removed]:
         while True:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, BinaryIO
 
-from sqlalchemy import text
+from sqlalchemy import String, bindparam, text
 
 from data_plane.cache import AssetFile, asset_path, thumbnail_path
 from data_plane.jail import Jail
@@ -38,16 +38,18 @@ _THUMBNAIL = re.compile(f"thumbnails/{_ID}")
 _ASSET = re.compile(f"libraries/([a-z0-9-]{{1,63}})/assets/{_ID}")
 _FRAME = re.compile(f"{_ASSET.pattern}/frames/(0|{_ID})")
 
+_TENANT = bindparam("tenant", type_=String())
 _THUMBNAIL_ROW = text(
     "SELECT t.id, t.status, t.format, t.file_version, t.error_message FROM thumbnails t"
     " JOIN library_files f ON f.id = t.file_id JOIN libraries l ON l.slug = f.library_id"
-    " WHERE t.id = :id AND l.deleted_at IS NULL"
-)
+    " WHERE t.id = :id AND l.deleted_at IS NULL AND (:tenant IS NULL OR l.tenant_id = :tenant)"
+).bindparams(_TENANT)
 _ASSET_ROW = text(
     "SELECT a.id, a.type, a.status, a.version FROM assets a"
     " JOIN libraries l ON l.slug = a.library_id"
     " WHERE a.id = :id AND a.library_id = :library AND l.deleted_at IS NULL"
-)
+    " AND (:tenant IS NULL OR l.tenant_id = :tenant)"
+).bindparams(_TENANT)
 _FRAME_ROW = text("SELECT 1 FROM video_frames WHERE asset_id = :id AND timestamp_ms = :time")
 
 _Rendition = pb.ReadRenditionRequest.Rendition
@@ -76,10 +78,10 @@ class Renditions:
         self._database = database
         self._state = state
 
-    def thumbnail(self, name: str) -> Found:
+    def thumbnail(self, tenant_id: str | None, name: str) -> Found:
         """Return a requested thumbnail that is ready."""
         (row_id,) = _match(_THUMBNAIL, name, "thumbnails/123").groups()
-        row = self._row(_THUMBNAIL_ROW, id=int(row_id))
+        row = self._row(_THUMBNAIL_ROW, id=int(row_id), tenant=tenant_id)
         if row is None:
             raise NotFound("There is no such thumbnail; it may have been cleaned up.")
         if row.status != ThumbnailStatus.READY:
@@ -88,22 +90,22 @@ class Renditions:
         path = thumbnail_path(row.id, ThumbnailFormat(row.format))
         return Found(path, row.file_version, f"image/{row.format}")
 
-    def of_asset(self, name: str, rendition: int) -> Found:
+    def of_asset(self, tenant_id: str | None, name: str, rendition: int) -> Found:
         """Return a rendition of an asset that is processed."""
         if rendition not in _FILES:
             raise InvalidArgument("rendition must be one that this server knows.")
         library, row_id = _match(_ASSET, name, "libraries/SLUG/assets/123").groups()
-        row = self._asset(library, int(row_id))
+        row = self._asset(tenant_id, library, int(row_id))
         file, content_type = _FILES[rendition]
         if row.type != "video" and file in (AssetFile.SPRITE, AssetFile.SPRITE_INDEX):
             raise FailedPrecondition("Only videos have sprites; this is an image.")
         return Found(asset_path(row.id, file, row.version), row.version, content_type)
 
-    def frame(self, name: str) -> Found:
+    def frame(self, tenant_id: str | None, name: str) -> Found:
         """Return a frame of a video that is processed."""
         example = "libraries/SLUG/assets/123/frames/4500"
         library, row_id, time_ms, _ = _match(_FRAME, name, example).groups()
-        row = self._asset(library, int(row_id))
+        row = self._asset(tenant_id, library, int(row_id))
         if self._row(_FRAME_ROW, id=row.id, time=int(time_ms)) is None:
             raise NotFound("The video has no such frame; ListFrames lists those it has.")
         path = asset_path(row.id, AssetFile.FRAMES, row.version)
@@ -127,8 +129,8 @@ class Renditions:
                 "It is not in the cache of this worker: another one has it, or it was swept."
             ) from None
 
-    def _asset(self, library: str, row_id: int) -> Any:
-        row = self._row(_ASSET_ROW, id=row_id, library=library)
+    def _asset(self, tenant_id: str | None, library: str, row_id: int) -> Any:
+        row = self._row(_ASSET_ROW, id=row_id, library=library, tenant=tenant_id)
         if row is None:
             raise NotFound("There is no such asset; it may have been removed.")
         if row.version is None:

@@ -9,7 +9,13 @@ from sqlalchemy import Connection
 from control_plane.policy import hashing, verification
 from control_plane.policy import libraries as rules
 from control_plane.store import jobs, libraries, sweeps
-from mediaplane.errors import ActiveJobExists, FailedPrecondition, InvalidArgument, NotFound
+from mediaplane.errors import (
+    ActiveJobExists,
+    FailedPrecondition,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+)
 from mediaplane.protocol import gate, kinds
 from mediaplane.protocol.clock import database_time
 from mediaplane.protocol.driver import Row
@@ -32,6 +38,8 @@ class Wanted:
 
     kind: JobKind
     library: str | None = None
+    # Who asks for it; None may mean a library of any tenant.
+    tenant_id: str | None = None
     priority: int = 0
     max_attempts: int = 0  # 0: as many as usual
     request_id: str = ""
@@ -49,13 +57,13 @@ def create(conn: Connection, wanted: Wanted) -> Row:
     """Add a job; the same request id again returns the first job."""
     _check_request_id(wanted.request_id)
     if wanted.request_id:
-        first = jobs.by_request(conn, DEFAULT_TENANT, wanted.request_id)
+        first = jobs.by_request(conn, _owner(conn, wanted), wanted.request_id)
         if first is not None:
             return _same_request(first, wanted.kind, wanted.library)
     if wanted.is_plain:
         (job,) = create_many(conn, [wanted])
         return job
-    return _add(conn, **_columns(conn, wanted))
+    return _add(conn, wanted.tenant_id, **_columns(conn, wanted))
 
 
 def create_many(conn: Connection, wanted: Sequence[Wanted]) -> list[Row]:
@@ -72,9 +80,12 @@ def create_many(conn: Connection, wanted: Sequence[Wanted]) -> list[Row]:
     request_ids = [one.request_id for one in wanted if one.request_id]
     if len(set(request_ids)) < len(request_ids):
         raise InvalidArgument("Two jobs of the batch have the same request id.")
+    owner, *others = {_owner(conn, one) for one in wanted}
+    if others:
+        raise InvalidArgument("The jobs of a batch belong to one tenant; make a batch of each.")
     added, known = None, {}
     while added is None:  # again, when the same request came in twice at once: now it is known
-        known = jobs.by_requests(conn, DEFAULT_TENANT, request_ids)
+        known = jobs.by_requests(conn, owner, request_ids)
         new = [_columns(conn, one) for one in wanted if one.request_id not in known]
         added = jobs.add_many(conn, new, shown=jobs.COLUMNS)
     fresh = iter(added)
@@ -86,22 +97,21 @@ def create_many(conn: Connection, wanted: Sequence[Wanted]) -> list[Row]:
     ]
 
 
-def retry(conn: Connection, job_id: int) -> Row:
+def retry(conn: Connection, tenant_id: str | None, job_id: int) -> Row:
     """Put a waiting job back at once, or run a job that has ended anew as another job."""
-    job = jobs.get(conn, job_id)
-    if job is None:
-        raise NotFound(f"There is no job {job_id}.")
+    job = _known(conn, tenant_id, job_id)
     match job["status"]:
         case JobStatus.RETRYABLE:
-            _requeue(conn, job)
-            return _known(conn, job_id)
+            _requeue(conn, tenant_id, job)
+            return _known(conn, tenant_id, job_id)
         case JobStatus.FAILED | JobStatus.CANCELLED | JobStatus.SKIPPED:
             kind = JobKind(job["kind"])
             _check_kind(kind)
             # Of a job whose library has been purged only the task remembers it.
             slug = job["library_id"] or job["payload"].get("library")
-            _usable_library(conn, slug)
-            return _add(conn, kind=kind, library_id=slug, payload=job["payload"],
+            _usable_library(conn, job["tenant_id"], slug)
+            return _add(conn, tenant_id, kind=kind, tenant_id=job["tenant_id"],
+                        library_id=slug, payload=job["payload"],
                         priority=job["priority"], max_attempts=job["max_attempts"],
                         total_items=job["total_items"], total_bytes=job["total_bytes"],
                         retry_of=job_id)  # fmt: skip
@@ -112,11 +122,9 @@ def retry(conn: Connection, job_id: int) -> Row:
             )
 
 
-def cancel(conn: Connection, job_id: int) -> Row:
+def cancel(conn: Connection, tenant_id: str | None, job_id: int) -> Row:
     """End a waiting job at once, or ask the worker of a running one to stop."""
-    job = jobs.get(conn, job_id)
-    if job is None:
-        raise NotFound(f"There is no job {job_id}.")
+    job = _known(conn, tenant_id, job_id)
     asked = job["status"] == JobStatus.RUNNING and job["cancel_requested_at"] is not None
     if asked or job["status"] == JobStatus.CANCELLED:
         return job
@@ -129,18 +137,18 @@ def cancel(conn: Connection, job_id: int) -> Row:
     ):
         raise FailedPrecondition(f"Job {job_id} is {job['status']} and cannot be cancelled.")
     libraries.settle_scan_status(conn)
-    return _known(conn, job_id)
+    return _known(conn, tenant_id, job_id)
 
 
-def _add(conn: Connection, *, kind: JobKind, **columns: Any) -> Row:
+def _add(conn: Connection, asker: str | None, *, kind: JobKind, **columns: Any) -> Row:
     if kind is JobKind.SWEEP and (active := sweeps.active(conn)) is not None:
-        raise _exists(active, "sweep")
+        raise _exists(asker, active, "sweep")
     job = jobs.add(conn, kind=kind, **columns)
     if job is None:
         request_id = columns.get("request_id")
-        first = jobs.by_request(conn, DEFAULT_TENANT, request_id) if request_id else None
+        first = jobs.by_request(conn, columns["tenant_id"], request_id) if request_id else None
         if first is None:
-            raise _occupied(conn)
+            raise _occupied(conn, asker)
         # The same request came in twice at once.
         return _same_request(first, kind, columns["library_id"])
     if kind in _ONE_AT_A_TIME:
@@ -170,6 +178,7 @@ def _columns(conn: Connection, wanted: Wanted) -> dict[str, Any]:
         raise InvalidArgument(f"max_attempts is {wanted.max_attempts}; it must not be negative.")
     columns = {
         "kind": wanted.kind,
+        "tenant_id": _owner(conn, wanted),
         "library_id": wanted.library,
         "payload": _payload(conn, wanted),
         "priority": wanted.priority,
@@ -184,14 +193,27 @@ def _columns(conn: Connection, wanted: Wanted) -> dict[str, Any]:
     return columns
 
 
-def _occupied(conn: Connection) -> Exception:
+def _owner(conn: Connection, wanted: Wanted) -> str:
+    """Return the tenant of a job: who asks for it, or that of the library for who sees all."""
+    if wanted.tenant_id is not None:
+        return wanted.tenant_id
+    library = libraries.get(conn, None, wanted.library) if wanted.library else None
+    return library["tenant_id"] if library else DEFAULT_TENANT
+
+
+def _occupied(conn: Connection, asker: str | None) -> Exception:
     active = jobs.active_campaign(conn)
     if active is None:
         return ActiveJobExists("Another scan or hash has ended just now; ask again.")
-    return _exists(active, "scan or hash")
+    return _exists(asker, active, "scan or hash")
 
 
-def _exists(active: Row, kinds_of_one: str) -> ActiveJobExists:
+def _exists(asker: str | None, active: Row, kinds_of_one: str) -> ActiveJobExists:
+    if asker not in (None, active["tenant_id"]):
+        return ActiveJobExists(
+            f"Only one {kinds_of_one} runs at a time, and somebody else's is under way; ask again"
+            " in a while."
+        )
     return ActiveJobExists(
         f"Job {active['id']} ({active['kind']}) is {active['status']}, and only one {kinds_of_one}"
         f" runs at a time; wait for it (mediaplane job watch {active['id']}) or cancel it.",
@@ -199,10 +221,10 @@ def _exists(active: Row, kinds_of_one: str) -> ActiveJobExists:
     )
 
 
-def _requeue(conn: Connection, job: Row) -> None:
+def _requeue(conn: Connection, asker: str | None, job: Row) -> None:
     moved = jobs.requeue(conn, "requeue_now", job["id"])
     if moved is None:
-        raise _occupied(conn)
+        raise _occupied(conn, asker)
     if not moved:
         raise FailedPrecondition(f"Job {job['id']} has just moved on; look at it again.")
     libraries.settle_scan_status(conn)
@@ -215,9 +237,13 @@ def _payload(conn: Connection, wanted: Wanted) -> dict[str, Any]:
     if wanted.kind is JobKind.SWEEP:
         if wanted.library is not None:
             raise InvalidArgument("A sweep has no library.")
+        if wanted.tenant_id is not None:
+            raise PermissionDenied(
+                "A sweep is of all tenants' cache; ask who runs the installation."
+            )
         return kinds.encode(kinds.SweepPayload())
     if wanted.library is not None:
-        _usable_library(conn, wanted.library)
+        _usable_library(conn, wanted.tenant_id, wanted.library)
     if wanted.kind is JobKind.HASH:
         return kinds.encode(kinds.HashPayload(wanted.library))
     if wanted.library is None:
@@ -247,10 +273,10 @@ def _check_kind(kind: JobKind) -> None:
         )
 
 
-def _usable_library(conn: Connection, slug: str | None) -> None:
+def _usable_library(conn: Connection, tenant_id: str | None, slug: str | None) -> None:
     if slug is None:
         return
-    if not rules.get(conn, slug)["is_active"]:
+    if not rules.get(conn, tenant_id, slug)["is_active"]:
         raise FailedPrecondition(f"Library {slug!r} is paused; make it active first.")
 
 
@@ -265,8 +291,8 @@ def _check_request_id(request_id: str) -> None:
         raise InvalidArgument(f"A request id has up to {_MAX_REQUEST_ID} printable characters.")
 
 
-def _known(conn: Connection, job_id: int) -> Row:
-    job = jobs.get(conn, job_id)
+def _known(conn: Connection, tenant_id: str | None, job_id: int) -> Row:
+    job = jobs.get(conn, tenant_id, job_id)
     if job is None:
         raise NotFound(f"There is no job {job_id}.")
     return job

@@ -12,9 +12,9 @@ from mediaplane.protocol.values import AssetStatus
 _CHUNK = 5000
 
 
-def get(conn: Connection, library: str, asset_id: int) -> Row:
+def get(conn: Connection, tenant_id: str | None, library: str, asset_id: int) -> Row:
     """Return an asset."""
-    found = assets.get(conn, library, asset_id)
+    found = assets.get(conn, tenant_id, library, asset_id)
     if found is None:
         raise NotFound(
             f"There is no asset libraries/{library}/assets/{asset_id};"
@@ -23,15 +23,15 @@ def get(conn: Connection, library: str, asset_id: int) -> Row:
     return found
 
 
-def retry(conn: Connection, library: str, asset_id: int) -> Row:
+def retry(conn: Connection, tenant_id: str | None, library: str, asset_id: int) -> Row:
     """Have an asset processed again from the start, one that is done as well."""
-    asset = get(conn, library, asset_id)
+    asset = get(conn, tenant_id, library, asset_id)
     if not assets.retry(conn, asset_id):
         raise FailedPrecondition(
             f"Asset {asset_id} is {asset['status']}: it is processed anyway; retry it once it is"
             " done, should that be needed."
         )
-    return get(conn, library, asset_id)
+    return get(conn, tenant_id, library, asset_id)
 
 
 def retry_all(database: Database, library: str) -> int:

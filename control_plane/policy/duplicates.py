@@ -17,15 +17,15 @@ class Findings(NamedTuple):
     wrong_groups: int
 
 
-def verify(database: Database, *, repair: bool) -> Findings:
+def verify(database: Database, tenant_id: str | None, *, repair: bool) -> Findings:
     """Compare span by span of the hashes; with `repair`, count the groups that are wrong anew."""
     found = wrong_groups = 0
     until: groups.Key | None = ("", b"")
     while until is not None:
         with database.read() as conn:
             span = groups.span(conn, until, _SPAN_FILES)
-            found += groups.count(conn, span)
-            wrong = groups.wrong(conn, span)
+            found += groups.count(conn, tenant_id, span)
+            wrong = groups.wrong(conn, tenant_id, span)
         if wrong and repair:
             with database.write() as conn:
                 summarise(conn, wrong)

@@ -21,9 +21,10 @@ PREFIX_FILES = 250
 
 def plan(conn: Connection, job: Row) -> Row:
     """Mark what is to be hashed and give the job its items."""
-    relocations.follow(conn)  # by the hashes of the last job: they are the latest
-    hashing.mark(conn)
-    beginnings = hashing.marked(conn, job["library_id"], is_prefix=True)
+    tenant_id, library_id = job["tenant_id"], job["library_id"]
+    relocations.follow(conn, tenant_id)  # by the hashes of the last job: they are the latest
+    hashing.mark(conn, tenant_id)
+    beginnings = hashing.marked(conn, tenant_id, library_id, is_prefix=True)
     # Added first, so that they are claimed first: they save others from being read.
     jobs.add_items(
         conn,
@@ -36,7 +37,7 @@ def plan(conn: Connection, job: Row) -> Row:
             for first, last, _files, _bytes in cut(beginnings, most_files=PREFIX_FILES)
         ],
     )
-    return add_shards(conn, job, hashing.marked(conn, job["library_id"]))
+    return add_shards(conn, job, hashing.marked(conn, tenant_id, library_id))
 
 
 def add_shards(conn: Connection, job: Row, files: Iterable[tuple[int, int]]) -> Row:

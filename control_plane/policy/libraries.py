@@ -21,8 +21,10 @@ _MAX_GLOBS = 200  # patterns in a list
 _MAX_GLOB = 500  # characters in a pattern
 
 
-def create(conn: Connection, *, slug: str, name: str, root: bytes, **settings: Any) -> Row:
-    """Add a library."""
+def create(
+    conn: Connection, tenant_id: str, *, slug: str, name: str, root: bytes, **settings: Any
+) -> Row:
+    """Add a library of a tenant."""
     _check_name(name)
     _check_settings(settings)
     chosen = slug or slugify(name)
@@ -32,16 +34,18 @@ def create(conn: Connection, *, slug: str, name: str, root: bytes, **settings: A
             " letter or digit at both ends."
         )
     path = _checked_root(root)
-    check_root_is_free(conn, path)
-    library = libraries.add(conn, slug=chosen, name=name, absolute_path=path, **settings)
+    check_root_is_free(conn, tenant_id, path)
+    library = libraries.add(
+        conn, slug=chosen, tenant_id=tenant_id, name=name, absolute_path=path, **settings
+    )
     if library is None:
-        raise _taken(conn, chosen)
+        raise _taken(conn, tenant_id, chosen)
     return library
 
 
-def get(conn: Connection, slug: str) -> Row:
+def get(conn: Connection, tenant_id: str | None, slug: str) -> Row:
     """Return a library that is not in the trash."""
-    library = libraries.get(conn, slug)
+    library = libraries.get(conn, tenant_id, slug)
     if library is None:
         raise unknown(slug)
     if library["deleted_at"] is not None:
@@ -59,29 +63,45 @@ def unknown(slug: str) -> NotFound:
     )
 
 
-def check_root_is_free(conn: Connection, path: bytes) -> None:
-    """Refuse a root that a library has already, and keep others from taking it."""
+def check_root_is_free(conn: Connection, tenant_id: str, path: bytes) -> None:
+    """Refuse a root that a library has already, and keep others from taking it.
+
+    Of another tenant's libraries, what they hold and what holds them is taken too.
+    """
     lock(conn, "library_roots")  # no index says that a root belongs to one library
-    same_root = libraries.by_root(conn, path)
-    if same_root is not None:
-        raise AlreadyExists(
-            f"{display(path)} is the root of library {same_root['slug']!r} already.",
-            library=f"libraries/{same_root['slug']}",
-        )
+    for library in libraries.roots(conn):
+        root = library["absolute_path"]
+        if library["tenant_id"] != tenant_id and (
+            _is_beneath(path, root) or _is_beneath(root, path)
+        ):
+            raise AlreadyExists(f"{display(path)} is not available; choose another folder.")
+        if root == path:
+            raise AlreadyExists(
+                f"{display(path)} is the root of library {library['slug']!r} already.",
+                library=f"libraries/{library['slug']}",
+            )
 
 
-def change(conn: Connection, slug: str, columns: Mapping[str, Any]) -> Row:
+def _is_beneath(path: bytes, folder: bytes) -> bool:
+    return path == folder or path.startswith(folder + b"/")
+
+
+def change(conn: Connection, tenant_id: str | None, slug: str, columns: Mapping[str, Any]) -> Row:
     """Change settings of a library."""
-    get(conn, slug)
+    get(conn, tenant_id, slug)
     if "name" in columns:
         _check_name(columns["name"])
     _check_settings(columns)
     return libraries.change(conn, slug, columns)
 
 
-def _taken(conn: Connection, slug: str) -> Exception:
-    existing = libraries.get(conn, slug)
-    if existing is not None and existing["deleted_at"] is not None:
+def _taken(conn: Connection, tenant_id: str, slug: str) -> Exception:
+    existing = libraries.get(conn, tenant_id, slug)
+    if existing is None:  # it is another tenant's, of which nothing more is said
+        return AlreadyExists(
+            f"The library id {slug!r} is not available; choose another name or id."
+        )
+    if existing["deleted_at"] is not None:
         return FailedPrecondition(
             f"A library {slug!r} lies in the trash; restore it"
             f" (mediaplane library restore {slug}) or choose another name"

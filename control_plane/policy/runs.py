@@ -43,9 +43,9 @@ def attend(database: Database, retention_days: float) -> bool:
     return any(moved)
 
 
-def begin(conn: Connection, name: str, retention_days: float) -> Row:
+def begin(conn: Connection, tenant_id: str | None, name: str, retention_days: float) -> Row:
     """Run a schedule now, whatever its time; an error says why that cannot be."""
-    schedule = rules.get(conn, name)
+    schedule = rules.held(conn, tenant_id, name)
     taken = schedules.take(conn, name)
     if taken is None or taken["last_outcome"] == RunOutcome.RUNNING:
         raise FailedPrecondition(_under_way(schedule), schedule=f"schedules/{name}")
@@ -111,7 +111,7 @@ def _begin(conn: Connection, schedule: Row, retention_days: float) -> Row:
 
 def _carry_on(conn: Connection, schedule: Row, retention_days: float) -> bool:
     """Take the next step of a run whose last job has ended; tell whether it was taken."""
-    job = jobs.get(conn, schedule["last_job_id"]) if schedule["last_job_id"] else None
+    job = jobs.get(conn, None, schedule["last_job_id"]) if schedule["last_job_id"] else None
     if job is not None and job["status"] not in JOBS.final:
         return False
     if job is not None and job["status"] != JobStatus.COMPLETED:
@@ -149,13 +149,16 @@ def _rescan(conn: Connection, schedule: Row) -> Progress:
         return None
     slug = _next_library(conn, schedule)
     if slug is not None:
-        return _admit(conn, admission.Wanted(JobKind.SCAN, slug), slug)
-    return _admit(conn, admission.Wanted(JobKind.HASH, schedule["library_id"]), _HASHED)
+        return _admit(conn, admission.Wanted(JobKind.SCAN, slug, schedule["tenant_id"]), slug)
+    wanted = admission.Wanted(JobKind.HASH, schedule["library_id"], schedule["tenant_id"])
+    return _admit(conn, wanted, _HASHED)
 
 
 def _verify(conn: Connection, schedule: Row) -> Progress:
     slug = _next_library(conn, schedule)
-    return _admit(conn, admission.Wanted(JobKind.VERIFY, slug), slug) if slug else None
+    if slug is None:
+        return None
+    return _admit(conn, admission.Wanted(JobKind.VERIFY, slug, schedule["tenant_id"]), slug)
 
 
 def _sweep(conn: Connection, schedule: Row) -> Progress:
@@ -167,8 +170,8 @@ def _sweep(conn: Connection, schedule: Row) -> Progress:
 def _clean_up(conn: Connection, schedule: Row) -> Progress:
     """Have groups cleaned up in which a thumbnail shows a file as it is no longer."""
     groups, last_id = thumbnails.outdated_groups(conn, int(schedule["run_position"] or 0))
-    for group_key in groups:
-        thumbnails.schedule_cleanup(conn, group_key, 0)
+    for tenant_id, group_key in groups:
+        thumbnails.schedule_cleanup(conn, tenant_id, group_key, 0)
     return {"run_position": str(last_id)} if last_id is not None else None
 
 
@@ -198,7 +201,7 @@ def _next_library(conn: Connection, schedule: Row) -> str | None:
     last = schedule["run_position"]
     if schedule["library_id"] is not None:
         return None if last else str(schedule["library_id"])
-    slug = schedules.next_library(conn, last or "")
+    slug = schedules.next_library(conn, schedule["tenant_id"], last or "")
     if slug is None and last is None:
         raise FailedPrecondition("No library is active; add one, or resume one that is paused.")
     return slug

@@ -10,11 +10,17 @@ from sqlalchemy import Connection
 
 from control_plane.policy import cron, libraries
 from control_plane.store import schedules
-from mediaplane.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
+from mediaplane.errors import (
+    AlreadyExists,
+    FailedPrecondition,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+)
 from mediaplane.paths import display
 from mediaplane.protocol.clock import database_time
 from mediaplane.protocol.driver import Row
-from mediaplane.protocol.values import RunOutcome, ScheduleAction
+from mediaplane.protocol.values import DEFAULT_TENANT, RunOutcome, ScheduleAction
 
 # What is done for each library; the rest is done for the whole installation.
 OF_LIBRARIES = (ScheduleAction.RESCAN, ScheduleAction.VERIFY)
@@ -22,8 +28,8 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _TIMED = {"cron", "time_zone", "is_enabled"}
 
 
-def create(conn: Connection, name: str, columns: Mapping[str, Any]) -> Row:
-    """Add a schedule."""
+def create(conn: Connection, tenant_id: str | None, name: str, columns: Mapping[str, Any]) -> Row:
+    """Add a schedule of who asks for it, or of its library for who sees all tenants."""
     if not _NAME.fullmatch(name):
         raise InvalidArgument(
             f"{display(name[:100].encode('utf-8', 'surrogatepass'))!r} is no name of a schedule:"
@@ -34,7 +40,13 @@ def create(conn: Connection, name: str, columns: Mapping[str, Any]) -> Row:
             raise InvalidArgument(f"{field} is missing; a schedule says what is done and when.")
     usual = {"time_zone": "UTC", "is_enabled": True, "library_id": None}
     known = usual | {field: value for field, value in columns.items() if value is not None}
-    added = schedules.add(conn, name=name, **_checked(conn, known))
+    _check_is_own(tenant_id, columns["action"])
+    checked = _checked(conn, tenant_id, known)
+    owner = tenant_id or _tenant_of(conn, checked["library_id"])
+    added = schedules.add(conn, name=name, tenant_id=owner, **checked)
+    if added is None and schedules.get(conn, tenant_id, name) is None:
+        # It is another tenant's, of which nothing more is said.
+        raise AlreadyExists(f"The name {name!r} is not available; choose another.")
     if added is None:
         raise AlreadyExists(
             f"A schedule {name!r} exists already; change it, or choose another name.",
@@ -43,21 +55,30 @@ def create(conn: Connection, name: str, columns: Mapping[str, Any]) -> Row:
     return added
 
 
-def get(conn: Connection, name: str) -> Row:
+def get(conn: Connection, tenant_id: str | None, name: str) -> Row:
     """Return a schedule."""
-    return _known(schedules.get(conn, name), name)
+    return _known(schedules.get(conn, tenant_id, name), name)
 
 
-def change(conn: Connection, name: str, columns: Mapping[str, Any]) -> Row:
+def held(conn: Connection, tenant_id: str | None, name: str) -> Row:
+    """Return a schedule that the tenant may run and change."""
+    schedule = get(conn, tenant_id, name)
+    _check_is_own(tenant_id, schedule["action"])
+    return schedule
+
+
+def change(conn: Connection, tenant_id: str | None, name: str, columns: Mapping[str, Any]) -> Row:
     """Change what a schedule says; a run that is under way goes on as it began."""
-    before = get(conn, name)
+    before = held(conn, tenant_id, name)
     is_other_work = any(columns.get(field, before[field]) != before[field]
                         for field in ("action", "library_id"))  # fmt: skip
     if is_other_work and before["last_outcome"] == RunOutcome.RUNNING:
         raise FailedPrecondition(
             f"A run of schedule {name!r} is under way; change what it does when that has ended."
         )
-    checked = _checked(conn, {**before, **columns})
+    # A schedule stays with its tenant, whoever changes it.
+    _check_is_own(tenant_id, columns.get("action", before["action"]))
+    checked = _checked(conn, before["tenant_id"], {**before, **columns})
     if not columns.keys() & _TIMED:
         checked = {field: checked[field] for field in columns}  # what is due stays due
     else:
@@ -65,10 +86,10 @@ def change(conn: Connection, name: str, columns: Mapping[str, Any]) -> Row:
     return _known(schedules.change(conn, name, checked), name)
 
 
-def remove(conn: Connection, name: str) -> None:
+def remove(conn: Connection, tenant_id: str | None, name: str) -> None:
     """Remove a schedule; jobs that it asked for go on."""
-    if not schedules.remove(conn, name):
-        raise unknown(name)
+    held(conn, tenant_id, name)
+    schedules.remove(conn, name)
 
 
 def unknown(name: str) -> NotFound:
@@ -91,7 +112,18 @@ def upcoming(schedule: Mapping[str, Any], after_ms: int, count: int) -> list[int
     return [int(moment.timestamp() * 1000) for moment in islice(moments, count)]
 
 
-def _checked(conn: Connection, columns: Mapping[str, Any]) -> dict[str, Any]:
+def _check_is_own(tenant_id: str | None, action: str) -> None:
+    if tenant_id is not None and action not in OF_LIBRARIES:
+        raise PermissionDenied(
+            f"The action {action} is done for all tenants; ask who runs the installation."
+        )
+
+
+def _tenant_of(conn: Connection, library: str | None) -> str:
+    return libraries.get(conn, None, library)["tenant_id"] if library else DEFAULT_TENANT
+
+
+def _checked(conn: Connection, tenant_id: str | None, columns: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a schedule says together with when it is due, if it can be so."""
     library = columns["library_id"]
     if library is not None:
@@ -99,7 +131,7 @@ def _checked(conn: Connection, columns: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidArgument(
                 f"The action {columns['action']} has no library; it is done for all of them."
             )
-        libraries.get(conn, library)
+        libraries.get(conn, tenant_id, library)
     due = next_run(columns, database_time(conn))  # also checks an expression that is not enabled
     return {**columns, "next_run_at": due if columns["is_enabled"] else None}
 

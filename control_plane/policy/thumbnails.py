@@ -42,12 +42,14 @@ class _Asked(NamedTuple):
     known: dict[Picture, Row]
 
 
-def request(database: Database, wanted: Sequence[Wanted], capacity: int) -> list[Row]:
+def request(
+    database: Database, tenant_id: str | None, wanted: Sequence[Wanted], capacity: int
+) -> list[Row]:
     """Return a thumbnail for each that is wanted; those that are to be made wait for a worker."""
     for one in wanted:
         _check(one)
     with database.read() as conn:
-        asked = _look(conn, wanted)
+        asked = _look(conn, tenant_id, wanted)
     due = [row["id"] for row in asked.known.values() if row["is_due"]]
     # Most pictures are asked for again and again: no need to wait for a turn to write.
     if not asked.new and not due:
@@ -60,9 +62,9 @@ def request(database: Database, wanted: Sequence[Wanted], capacity: int) -> list
     return [found[one] for one in asked.pictures]
 
 
-def get(conn: Connection, thumbnail_id: int) -> Row:
+def get(conn: Connection, tenant_id: str | None, thumbnail_id: int) -> Row:
     """Return a thumbnail."""
-    found = thumbnails.get(conn, thumbnail_id)
+    found = thumbnails.get(conn, tenant_id, thumbnail_id)
     if found is None:
         raise NotFound(
             f"There is no thumbnail {thumbnail_id}; it may have been cleaned up. Request it anew."
@@ -70,19 +72,19 @@ def get(conn: Connection, thumbnail_id: int) -> Row:
     return found
 
 
-def schedule_cleanup(conn: Connection, group_key: str, delay_ms: int) -> Row:
-    """Have a group's thumbnails removed after a while."""
+def schedule_cleanup(conn: Connection, tenant_id: str | None, group_key: str, delay_ms: int) -> Row:
+    """Have a group's thumbnails removed after a while; without a tenant, those of all."""
     if not group_key:
         raise InvalidArgument("group_key is missing; name the group to clean up.")
     check_group_key(group_key)
     if not 0 <= delay_ms <= _MAX_DELAY_MS:
         raise InvalidArgument(f"delay is {delay_ms / 1000:g} s; it must be 0 s to ten years.")
-    return thumbnails.schedule_cleanup(conn, group_key, delay_ms)
+    return thumbnails.schedule_cleanup(conn, tenant_id, group_key, delay_ms)
 
 
-def get_cleanup(conn: Connection, cleanup_id: int) -> Row:
+def get_cleanup(conn: Connection, tenant_id: str | None, cleanup_id: int) -> Row:
     """Return a clean-up."""
-    found = thumbnails.cleanup(conn, cleanup_id)
+    found = thumbnails.cleanup(conn, tenant_id, cleanup_id)
     if found is None:
         raise NotFound(f"There is no clean-up {cleanup_id}.")
     return found
@@ -94,8 +96,8 @@ def check_group_key(group_key: str) -> None:
         raise InvalidArgument(f"A group_key has up to {MAX_GROUP_KEY} printable characters.")
 
 
-def _look(conn: Connection, wanted: Sequence[Wanted]) -> _Asked:
-    files = thumbnails.files(conn, {one.file_id for one in wanted})
+def _look(conn: Connection, tenant_id: str | None, wanted: Sequence[Wanted]) -> _Asked:
+    files = thumbnails.files(conn, tenant_id, {one.file_id for one in wanted})
     stored = {}
     pictures = []
     for one in wanted:

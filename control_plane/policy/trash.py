@@ -34,25 +34,25 @@ class Purged(NamedTuple):
     is_gone: bool
 
 
-def delete(conn: Connection, slug: str) -> Row:
+def delete(conn: Connection, tenant_id: str | None, slug: str) -> Row:
     """Move a library to the trash, where nothing counts it or works on it."""
-    library = _locked(conn, slug)
+    library = _locked(conn, tenant_id, slug)
     if library["deleted_at"] is not None:
         return library
     lock(conn, DUPLICATES)  # before the look at jobs: a hash is planned under it
-    _check_no_job(conn, slug)
+    _check_no_job(conn, library)
     library = libraries.change(conn, slug, {"deleted_at": database_time(conn)})
     trash.drop_marks(conn, slug)
     summarise_library(conn, slug)
     return library
 
 
-def restore(conn: Connection, slug: str) -> Row:
+def restore(conn: Connection, tenant_id: str | None, slug: str) -> Row:
     """Take a library out of the trash."""
-    library = _locked(conn, slug)
+    library = _locked(conn, tenant_id, slug)
     if library["deleted_at"] is None:
         return library
-    check_root_is_free(conn, library["absolute_path"])
+    check_root_is_free(conn, library["tenant_id"], library["absolute_path"])
     lock(conn, DUPLICATES)
     trash.drop_second_hashes(conn, slug)
     library = libraries.change(conn, slug, {"deleted_at": None})
@@ -60,9 +60,9 @@ def restore(conn: Connection, slug: str) -> Row:
     return library
 
 
-def purge(conn: Connection, slug: str) -> Purged:
+def purge(conn: Connection, tenant_id: str | None, slug: str) -> Purged:
     """Remove the next rows of a library in the trash, at last itself, and ask for a sweep."""
-    if _locked(conn, slug)["deleted_at"] is None:
+    if _locked(conn, tenant_id, slug)["deleted_at"] is None:
         raise FailedPrecondition(
             f"Library {slug!r} is not in the trash; move it there first with"
             f" `mediaplane library remove {slug}`."
@@ -89,19 +89,19 @@ def _bite(conn: Connection, slug: str) -> int:
     return removed
 
 
-def _locked(conn: Connection, slug: str) -> Row:
+def _locked(conn: Connection, tenant_id: str | None, slug: str) -> Row:
     """Return a library, in the trash or not, that nobody else moves there, back or away."""
     lock(conn, "trash")
-    library = libraries.get(conn, slug)
+    library = libraries.get(conn, tenant_id, slug)
     if library is None:
         raise unknown(slug)
     return library
 
 
-def _check_no_job(conn: Connection, slug: str) -> None:
-    active = jobs.active_campaign(conn)
-    if active is None or active["library_id"] not in (slug, None):
-        active = trash.waiting_job(conn, slug)
+def _check_no_job(conn: Connection, library: Row) -> None:
+    slug, active = library["slug"], jobs.active_campaign(conn)
+    if active is None or not _works_on(active, library):
+        active = trash.waiting_job(conn, library)
     if active is not None:
         raise FailedPrecondition(
             f"Job {active['id']} ({active['kind']}) works on library {slug!r} and is"
@@ -109,3 +109,8 @@ def _check_no_job(conn: Connection, slug: str) -> None:
             f" (mediaplane job cancel {active['id']}).",
             job=f"jobs/{active['id']}",
         )
+
+
+def _works_on(job: Row, library: Row) -> bool:
+    """Tell whether a scan or hash is of a library, or of all of its tenant."""
+    return job["tenant_id"] == library["tenant_id"] and job["library_id"] in (library["slug"], None)

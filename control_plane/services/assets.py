@@ -7,6 +7,7 @@ from control_plane.policy import libraries
 from control_plane.services import media_wire, names, paging, wire
 from control_plane.store import assets
 from mediaplane.errors import InvalidArgument
+from mediaplane.identity import caller
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.values import AssetStatus
 from mediaplane.v1 import asset_service_pb2 as pb
@@ -31,7 +32,7 @@ class AssetService(AssetServiceServicer):
         limit, query = paging.size(request.page_size), paging.fingerprint("assets", slug)
         after = paging.decode_path(request.page_token, query)
         with self._database.read() as conn:
-            library = libraries.get(conn, slug)
+            library = libraries.get(conn, caller().tenant_id, slug)
             rows = assets.page(conn, library["slug"], limit=limit + 1, after_path=after)
         page, tail = paging.split_paths(rows, limit)
         return pb.ListAssetsResponse(
@@ -49,7 +50,7 @@ class AssetService(AssetServiceServicer):
         limit, query = paging.size(request.page_size), paging.fingerprint("assets", slug, status)
         after = paging.decode_row(request.page_token, query)
         with self._database.read() as conn:
-            library = libraries.get(conn, slug)["slug"]
+            library = libraries.get(conn, caller().tenant_id, slug)["slug"]
             rows = assets.state_page(conn, library, status, limit=limit + 1, after_id=after)
         page, tail = paging.split_paths(rows, limit)
         return pb.ListAssetsResponse(
@@ -60,7 +61,7 @@ class AssetService(AssetServiceServicer):
     def GetAsset(self, request: pb.GetAssetRequest, context: grpc.ServicerContext) -> pb.Asset:
         library, asset_id = names.asset(request.name)
         with self._database.read() as conn:
-            return media_wire.asset(rules.get(conn, library, asset_id))
+            return media_wire.asset(rules.get(conn, caller().tenant_id, library, asset_id))
 
     def ListFrames(
         self, request: pb.ListFramesRequest, context: grpc.ServicerContext
@@ -69,7 +70,7 @@ class AssetService(AssetServiceServicer):
         limit, query = paging.size(request.page_size), paging.fingerprint("frames", request.parent)
         from_ms = paging.decode_row(request.page_token, query)
         with self._database.read() as conn:
-            rules.get(conn, library, asset_id)
+            rules.get(conn, caller().tenant_id, library, asset_id)
             rows = assets.frames_page(conn, asset_id, limit=limit + 1, from_ms=from_ms)
         page, tail = paging.split(rows, limit)
         return pb.ListFramesResponse(
@@ -80,14 +81,14 @@ class AssetService(AssetServiceServicer):
     def RetryAsset(self, request: pb.RetryAssetRequest, context: grpc.ServicerContext) -> pb.Asset:
         library, asset_id = names.asset(request.name)
         with self._database.write() as conn:
-            return media_wire.asset(rules.retry(conn, library, asset_id))
+            return media_wire.asset(rules.retry(conn, caller().tenant_id, library, asset_id))
 
     def RetryAssets(
         self, request: pb.RetryAssetsRequest, context: grpc.ServicerContext
     ) -> pb.RetryAssetsResponse:
         slug = names.library_slug(request.parent)
         with self._database.read() as conn:
-            libraries.get(conn, slug)
+            libraries.get(conn, caller().tenant_id, slug)
         return pb.RetryAssetsResponse(retried_assets=rules.retry_all(self._database, slug))
 
     def GetPipelineStatus(
@@ -95,8 +96,10 @@ class AssetService(AssetServiceServicer):
     ) -> pb.PipelineStatus:
         every = request.parent in ("", names.ALL_LIBRARIES)
         slug = None if every else names.library_slug(request.parent)
+        tenant_id = caller().tenant_id
         with self._database.read() as conn:
             if slug is not None:
-                libraries.get(conn, slug)
-            resting = assets.resting(conn, slug)
-            return pb.PipelineStatus(running_assets=assets.running(conn, slug), **resting)
+                libraries.get(conn, tenant_id, slug)
+            resting = assets.resting(conn, tenant_id, slug)
+            running = assets.running(conn, tenant_id, slug)
+        return pb.PipelineStatus(running_assets=running, **resting)

@@ -1,16 +1,16 @@
 """DuplicateService: groups of files with the same content."""
 
-from typing import Any
-
 import grpc
 
 from control_plane.policy import duplicates, libraries
-from control_plane.services import names, paging, wire
+from control_plane.services import names, paging, tenants, wire
 from control_plane.store import files, groups
 from mediaplane.errors import InvalidArgument
+from mediaplane.identity import caller
 from mediaplane.paths import PathRefused, check_rel_path
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.driver import Row
+from mediaplane.protocol.values import DEFAULT_TENANT
 from mediaplane.v1 import duplicate_service_pb2 as pb
 from mediaplane.v1.asset_service_pb2 import Asset
 from mediaplane.v1.duplicate_service_pb2_grpc import DuplicateServiceServicer
@@ -36,10 +36,11 @@ class DuplicateService(DuplicateServiceServicer):
         order = _ORDERS[wire.from_enum(pb.ListDuplicateGroupsRequest.Order, request.order)]
         wanted = _filter(request)
         after = _position(request.page_token, order, wanted) if request.page_token else None
+        tenant_id = caller().tenant_id
         with self._database.read() as conn:
             if wanted.library_id:
-                libraries.get(conn, wanted.library_id)
-            page, tail = groups.page(conn, order, wanted, limit=limit, after=after)
+                tenant_id = libraries.get(conn, tenant_id, wanted.library_id)["tenant_id"]
+            page, tail = groups.page(conn, tenant_id, order, wanted, limit=limit, after=after)
         return pb.ListDuplicateGroupsResponse(
             groups=[wire.duplicate_group(row) for row in page],
             next_page_token=_token(tail, order, wanted) if tail else "",
@@ -50,10 +51,11 @@ class DuplicateService(DuplicateServiceServicer):
     ) -> pb.ListDuplicateFilesResponse:
         limit = paging.size(request.page_size)
         algorithm, content_hash = names.group(request.parent)
+        tenant_id = tenants.chosen(request.tenant_id)
         after = paging.decode_id(request.page_token)
         with self._database.read() as conn:
             rows = files.group_files_page(
-                conn, algorithm, content_hash, limit=limit + 1, after_id=after
+                conn, tenant_id, algorithm, content_hash, limit=limit + 1, after_id=after
             )
         page, tail = paging.split_paths(rows, limit)
         return pb.ListDuplicateFilesResponse(
@@ -64,7 +66,7 @@ class DuplicateService(DuplicateServiceServicer):
     def VerifyDuplicateGroups(
         self, request: pb.VerifyDuplicateGroupsRequest, context: grpc.ServicerContext
     ) -> pb.VerifyDuplicateGroupsResponse:
-        found = duplicates.verify(self._database, repair=request.repair)
+        found = duplicates.verify(self._database, caller().tenant_id, repair=request.repair)
         return pb.VerifyDuplicateGroupsResponse(
             groups=found.groups,
             wrong_groups=found.wrong_groups,
@@ -97,14 +99,19 @@ def _folder(prefix: bytes) -> bytes:
 def _token(tail: Row, order: groups.Order, wanted: groups.Filter) -> str:
     fields = {name: tail[name] for name in (*_FIGURES[order], "hash_algorithm")}
     fields["content_hash_hex"] = tail["content_hash"].hex()
+    if caller().tenant_id is None and tail["tenant_id"] != DEFAULT_TENANT:
+        fields["tenant_id"] = tail["tenant_id"]
     return paging.encode(fields | _binding(order, wanted))
 
 
-def _position(token: str, order: groups.Order, wanted: groups.Filter) -> tuple[Any, ...]:
+def _position(token: str, order: groups.Order, wanted: groups.Filter) -> groups.Position:
     """Return the place in the order's index that a token names."""
     binding = _binding(order, wanted)
     texts = ("hash_algorithm", "content_hash_hex", *binding)
-    cursor = paging.decode(token, dict.fromkeys(_FIGURES[order], int) | dict.fromkeys(texts, str))
+    shape = dict.fromkeys(_FIGURES[order], int) | dict.fromkeys(texts, str)
+    # The protocol's cursor has no tenant: it is the default one's, or the caller's.
+    tenant_id = caller().tenant_id or DEFAULT_TENANT
+    cursor = paging.decode(token, shape, usual={"tenant_id": tenant_id})
     if binding.items() - cursor.items():
         raise paging.refused()
     try:
@@ -113,7 +120,9 @@ def _position(token: str, order: groups.Order, wanted: groups.Filter) -> tuple[A
         raise paging.refused() from None
     # The index of copies holds its figures negated.
     sign = 1 if order.is_descending else -1
-    return (*(sign * cursor[name] for name in _FIGURES[order]), *key)
+    return groups.Position(
+        (*(sign * cursor[name] for name in _FIGURES[order]), *key), cursor["tenant_id"]
+    )
 
 
 def _binding(order: groups.Order, wanted: groups.Filter) -> dict[str, str]:

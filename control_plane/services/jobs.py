@@ -1,16 +1,18 @@
 """JobService: jobs, their items, their history and their progress."""
 
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import grpc
+from sqlalchemy import Connection
 
 from control_plane.feed import Feed
 from control_plane.policy import admission
-from control_plane.services import names, paging, wire
+from control_plane.services import names, paging, tenants, wire
 from control_plane.store import events, jobs
 from mediaplane.errors import InvalidArgument, NotFound, Overloaded, Unavailable
+from mediaplane.identity import caller
 from mediaplane.protocol import audit
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.driver import Row
@@ -51,10 +53,7 @@ class JobService(JobServiceServicer):
     def GetJob(self, request: pb.GetJobRequest, context: grpc.ServicerContext) -> pb.Job:
         job_id = names.job_id(request.name)
         with self._database.read() as conn:
-            row = jobs.get(conn, job_id)
-        if row is None:
-            raise NotFound(f"There is no job {job_id}; `mediaplane job list` shows them.")
-        return wire.job(row)
+            return wire.job(_found(conn, job_id))
 
     def ListJobs(
         self, request: pb.ListJobsRequest, context: grpc.ServicerContext
@@ -64,7 +63,14 @@ class JobService(JobServiceServicer):
         kinds = sorted(_chosen(pb.JobKind, number) for number in request.kinds)
         before = _jobs_before(request.page_token, statuses, kinds) if request.page_token else None
         with self._database.read() as conn:
-            rows = jobs.page(conn, limit=limit + 1, before=before, statuses=statuses, kinds=kinds)
+            rows = jobs.page(
+                conn,
+                caller().tenant_id,
+                limit=limit + 1,
+                before=before,
+                statuses=statuses,
+                kinds=kinds,
+            )
         page, tail = paging.split(rows, limit)
         token = _jobs_token(tail, statuses, kinds) if tail else ""
         answer = pb.ListJobsResponse(next_page_token=token)
@@ -74,11 +80,11 @@ class JobService(JobServiceServicer):
 
     def CancelJob(self, request: pb.CancelJobRequest, context: grpc.ServicerContext) -> pb.Job:
         with self._database.write() as conn:
-            return wire.job(admission.cancel(conn, names.job_id(request.name)))
+            return wire.job(admission.cancel(conn, caller().tenant_id, names.job_id(request.name)))
 
     def RetryJob(self, request: pb.RetryJobRequest, context: grpc.ServicerContext) -> pb.Job:
         with self._database.write() as conn:
-            return wire.job(admission.retry(conn, names.job_id(request.name)))
+            return wire.job(admission.retry(conn, caller().tenant_id, names.job_id(request.name)))
 
     def WatchJobs(
         self, request: pb.WatchJobsRequest, context: grpc.ServicerContext
@@ -101,7 +107,7 @@ class JobService(JobServiceServicer):
     ) -> Iterator[pb.WatchJobsResponse]:
         if after_id is None:
             self._feed.look()  # what has happened by now is no news
-        with self._feed.mailbox(job_ids or None) as mailbox:
+        with self._feed.mailbox(caller().tenant_id, job_ids or None) as mailbox:
             rows = self._named(job_ids)
             if after_id is None:
                 after_id = mailbox.since_id
@@ -128,9 +134,10 @@ class JobService(JobServiceServicer):
 
     def _named(self, job_ids: Collection[int]) -> list[Row]:
         with self._database.read() as conn:
-            rows = jobs.get_many(conn, sorted(job_ids)) if job_ids else []
-        missing = set(job_ids) - {row["id"] for row in rows}
-        _require(not missing, min(missing, default=0))
+            tenant_id = caller().tenant_id
+            rows = jobs.get_many(conn, tenant_id, sorted(job_ids)) if job_ids else []
+        if missing := set(job_ids) - {row["id"] for row in rows}:
+            raise _unknown(min(missing))
         return rows
 
     def _last_event(self, job_ids: Collection[int]) -> int:
@@ -143,7 +150,7 @@ class JobService(JobServiceServicer):
         job_id, limit = names.job_id(request.parent), paging.size(request.page_size)
         after = paging.decode_id(request.page_token)
         with self._database.read() as conn:
-            _require(jobs.get(conn, job_id) is not None, job_id)
+            _found(conn, job_id)
             rows = jobs.items_page(conn, job_id, limit=limit + 1, after_id=after)
         page, tail = paging.split(rows, limit)
         return pb.ListJobItemsResponse(
@@ -154,22 +161,35 @@ class JobService(JobServiceServicer):
     def ListEvents(
         self, request: pb.ListEventsRequest, context: grpc.ServicerContext
     ) -> pb.ListEventsResponse:
-        job_ids = None if request.parent == names.ALL_JOBS else [names.job_id(request.parent)]
         limit, query = paging.size(request.page_size), paging.fingerprint("events", request.parent)
-        span: dict[str, Any] = {"after_id": _events_after(request, query), "job_ids": job_ids}
-        if job_ids is None:
-            # The events of one job are committed in the order of their ids; those of all are not.
-            self._feed.look()
-            span["until_id"] = self._feed.frontier_id
+        after_id = _events_after(request, query)
+        if request.parent == names.ALL_JOBS:
+            page, tail_id = self._events_of_all(limit, after_id)
         else:
-            self._named(job_ids)
-        with self._database.read() as conn:
-            rows = events.page(conn, limit=limit + 1, **span)
-        page, tail = paging.split(rows, limit)
+            (job,) = self._named([names.job_id(request.parent)])
+            with self._database.read() as conn:
+                rows = events.page(conn, limit=limit + 1, after_id=after_id, job_ids=[job["id"]])
+            page, tail = paging.split(rows, limit)
+            tail_id = tail["id"] if tail else None
         return pb.ListEventsResponse(
             events=[wire.event(row) for row in page],
-            next_page_token=paging.encode({"id": tail["id"], "query": query}) if tail else "",
+            next_page_token=paging.encode_row(tail_id, query) if tail_id else "",
         )
+
+    def _events_of_all(self, limit: int, after_id: int) -> tuple[Sequence[Row], int | None]:
+        """Return a page of events of all jobs, and behind which to go on if there may be more."""
+        # The events of one job are committed in the order of their ids; those of all are not.
+        self._feed.look()
+        until_id, tenant_id = self._feed.frontier_id, caller().tenant_id
+        with self._database.read() as conn:
+            if tenant_id is None:
+                rows = events.page(conn, limit=limit + 1, after_id=after_id, until_id=until_id)
+                page, tail = paging.split(rows, limit)
+                return page, tail["id"] if tail else None
+            page, looked_id = events.tenant_page(
+                conn, tenant_id, limit=limit, after_id=after_id, until_id=until_id
+            )
+        return page, looked_id if looked_id < until_id else None
 
 
 def _jobs_token(tail: Row, statuses: list[str], kinds: list[str]) -> str:
@@ -197,11 +217,7 @@ def _events_after(request: pb.ListEventsRequest, query: str) -> int:
             f"after_event_id is {request.after_event_id}, but a page_token says already where to"
             " go on; leave one of them out."
         )
-    cursor = paging.decode(request.page_token, {"id": int, "query": str})
-    if cursor["query"] != query:
-        raise paging.refused()
-    last_id: int = cursor["id"]
-    return last_id
+    return paging.decode_row(request.page_token, query)
 
 
 def _check_after(event_id: int) -> None:
@@ -220,6 +236,7 @@ def _wanted(request: pb.CreateJobRequest) -> admission.Wanted:
     return admission.Wanted(
         JobKind(kind),
         names.library_slug(job.library) if job.library else None,
+        tenants.chosen(job.tenant_id),
         priority=job.priority,
         max_attempts=job.max_attempts,
         request_id=request.request_id,
@@ -228,9 +245,15 @@ def _wanted(request: pb.CreateJobRequest) -> admission.Wanted:
     )
 
 
-def _require(exists: bool, job_id: int) -> None:
-    if not exists:
-        raise NotFound(f"There is no job {job_id}; `mediaplane job list` shows them.")
+def _found(conn: Connection, job_id: int) -> Row:
+    job = jobs.get(conn, caller().tenant_id, job_id)
+    if job is None:
+        raise _unknown(job_id)
+    return job
+
+
+def _unknown(job_id: int) -> NotFound:
+    return NotFound(f"There is no job {job_id}; `mediaplane job list` shows them.")
 
 
 def _chosen(enum: Any, number: int) -> str:

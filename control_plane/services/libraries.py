@@ -8,13 +8,14 @@ from sqlalchemy import Connection
 
 from control_plane.policy import admission, trash
 from control_plane.policy import libraries as rules
-from control_plane.services import names, paging, wire
+from control_plane.services import names, paging, tenants, wire
 from control_plane.store import files, libraries
 from mediaplane.errors import InvalidArgument
+from mediaplane.identity import caller
 from mediaplane.protocol import audit
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.driver import Row
-from mediaplane.protocol.values import JobKind
+from mediaplane.protocol.values import DEFAULT_TENANT, JobKind
 from mediaplane.v1 import library_service_pb2 as pb
 from mediaplane.v1.job_service_pb2 import Job
 from mediaplane.v1.library_service_pb2_grpc import LibraryServiceServicer
@@ -35,6 +36,7 @@ class LibraryService(LibraryServiceServicer):
         with self._database.write() as conn:
             row = rules.create(
                 conn,
+                tenants.chosen(library.tenant_id) or DEFAULT_TENANT,
                 slug=request.library_id,
                 name=library.display_name,
                 root=library.root_path,
@@ -47,7 +49,8 @@ class LibraryService(LibraryServiceServicer):
         self, request: pb.GetLibraryRequest, context: grpc.ServicerContext
     ) -> pb.Library:
         with self._database.read() as conn:
-            return _with_scan(conn, rules.get(conn, names.library_slug(request.name)))
+            library = rules.get(conn, caller().tenant_id, names.library_slug(request.name))
+            return _with_scan(conn, library)
 
     def ListLibraries(
         self, request: pb.ListLibrariesRequest, context: grpc.ServicerContext
@@ -56,7 +59,13 @@ class LibraryService(LibraryServiceServicer):
         after = request.page_token
         slug = paging.decode(after, {"slug": str})["slug"] if after else ""
         with self._database.read() as conn:
-            rows = libraries.page(conn, limit=limit + 1, after_slug=slug, in_trash=request.in_trash)
+            rows = libraries.page(
+                conn,
+                caller().tenant_id,
+                limit=limit + 1,
+                after_slug=slug,
+                in_trash=request.in_trash,
+            )
             page, tail = paging.split(rows, limit)
             scans = libraries.last_scans(conn, [row["slug"] for row in page])
         return pb.ListLibrariesResponse(
@@ -70,21 +79,21 @@ class LibraryService(LibraryServiceServicer):
         slug = names.library_slug(request.library.name)
         columns = _masked(request)
         with self._database.write() as conn:
-            return _with_scan(conn, rules.change(conn, slug, columns))
+            return _with_scan(conn, rules.change(conn, caller().tenant_id, slug, columns))
 
     def DeleteLibrary(
         self, request: pb.DeleteLibraryRequest, context: grpc.ServicerContext
     ) -> pb.Library:
         slug = names.library_slug(request.name)
         with self._database.write() as conn:
-            return _with_scan(conn, trash.delete(conn, slug))
+            return _with_scan(conn, trash.delete(conn, caller().tenant_id, slug))
 
     def RestoreLibrary(
         self, request: pb.RestoreLibraryRequest, context: grpc.ServicerContext
     ) -> pb.Library:
         slug = names.library_slug(request.name)
         with self._database.write() as conn:
-            return _with_scan(conn, trash.restore(conn, slug))
+            return _with_scan(conn, trash.restore(conn, caller().tenant_id, slug))
 
     def PurgeLibrary(
         self, request: pb.PurgeLibraryRequest, context: grpc.ServicerContext
@@ -92,24 +101,27 @@ class LibraryService(LibraryServiceServicer):
         slug = names.library_slug(request.name)
         began = time.monotonic()
         with self._database.write() as conn:
-            purged = trash.purge(conn, slug)
+            purged = trash.purge(conn, caller().tenant_id, slug)
         if not purged.is_gone:
             time.sleep(max(trash.PAUSE_SECONDS, time.monotonic() - began))
         return pb.PurgeLibraryResponse(removed_rows=purged.removed_rows, is_gone=purged.is_gone)
 
     def ScanLibrary(self, request: pb.ScanLibraryRequest, context: grpc.ServicerContext) -> Job:
-        slug = names.library_slug(request.name)
+        wanted = admission.Wanted(
+            JobKind.SCAN,
+            names.library_slug(request.name),
+            caller().tenant_id,
+            accept_new_root=request.accept_new_root,
+        )
         with self._database.write() as conn:
-            accept = request.accept_new_root
-            return wire.job(
-                admission.create(conn, admission.Wanted(JobKind.SCAN, slug, accept_new_root=accept))
-            )
+            return wire.job(admission.create(conn, wanted))
 
     def HashLibrary(self, request: pb.HashLibraryRequest, context: grpc.ServicerContext) -> Job:
         every = request.name == names.ALL_LIBRARIES
         slug = None if every else names.library_slug(request.name)
+        wanted = admission.Wanted(JobKind.HASH, slug, tenants.chosen(request.tenant_id))
         with self._database.write() as conn:
-            return wire.job(admission.create(conn, admission.Wanted(JobKind.HASH, slug)))
+            return wire.job(admission.create(conn, wanted))
 
     def ListFiles(
         self, request: pb.ListFilesRequest, context: grpc.ServicerContext
@@ -119,7 +131,7 @@ class LibraryService(LibraryServiceServicer):
         query = paging.fingerprint("files", slug, *filters)
         after = paging.decode_path(request.page_token, query)
         with self._database.read() as conn:
-            library = rules.get(conn, slug)
+            library = rules.get(conn, caller().tenant_id, slug)
             rows = files.page(
                 conn,
                 library["slug"],
@@ -140,7 +152,7 @@ class LibraryService(LibraryServiceServicer):
     ) -> pb.ListScanErrorsResponse:
         limit, after = paging.size(request.page_size), paging.decode_id(request.page_token)
         with self._database.read() as conn:
-            library = rules.get(conn, names.library_slug(request.parent))
+            library = rules.get(conn, caller().tenant_id, names.library_slug(request.parent))
             rows = libraries.scan_errors_page(
                 conn, library["slug"], limit=limit + 1, after_id=after
             )

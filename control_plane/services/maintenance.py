@@ -8,6 +8,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from control_plane.services import wire
 from control_plane.store import jobs, statistics
 from mediaplane import __version__
+from mediaplane.identity import caller
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.values import JobStatus
 from mediaplane.v1 import maintenance_service_pb2 as pb
@@ -25,11 +26,13 @@ class MaintenanceService(MaintenanceServiceServicer):
     def GetStatistics(
         self, request: pb.GetStatisticsRequest, context: grpc.ServicerContext
     ) -> pb.Statistics:
+        tenant_id = caller().tenant_id
         with self._database.read() as conn:
-            groups = statistics.groups(conn)
-            libraries = statistics.libraries(conn)
-            by_status = jobs.count_by_status(conn)
-            version, revision, size = statistics.database(conn)
+            groups = statistics.groups(conn, tenant_id)
+            libraries = statistics.libraries(conn, tenant_id)
+            by_status = jobs.count_by_status(conn, tenant_id)
+            # How large it is says what the others have.
+            database = statistics.database(conn) if tenant_id is None else None
         return pb.Statistics(
             files=sum(row["files"] for row in libraries),
             bytes=sum(row["bytes"] for row in libraries),
@@ -52,12 +55,9 @@ class MaintenanceService(MaintenanceServiceServicer):
                 for status in JobStatus
                 if status in by_status
             ],
-            database=pb.DatabaseStatistics(
-                dialect=self._database.dialect,
-                server_version=version,
-                schema_revision=revision,
-                size_bytes=size,
-            ),
+            database=pb.DatabaseStatistics(dialect=self._database.dialect, **database)
+            if database
+            else None,
         )
 
     def GetControlPlaneStatus(

@@ -54,14 +54,20 @@ def encode(fields: Mapping[str, Any]) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def decode(token: str, shape: Mapping[str, type]) -> dict[str, Any]:
-    """Return the fields of a token that has exactly this shape."""
+def decode(
+    token: str, shape: Mapping[str, type], usual: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return the fields of a token that has exactly this shape, and may have what is usual else."""
     try:
         padded = token.encode("ascii") + b"=" * (-len(token) % 4)
         fields = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (UnicodeError, binascii.Error, ValueError, RecursionError):
         raise refused() from None
-    if not isinstance(fields, dict) or fields.keys() != shape.keys():
+    if not isinstance(fields, dict):
+        raise refused()
+    if usual:
+        fields, shape = {**usual, **fields}, {**shape, **dict.fromkeys(usual, str)}
+    if fields.keys() != shape.keys():
         raise refused()
     for name, kind in shape.items():
         if type(fields[name]) is not kind:

@@ -11,6 +11,7 @@ from control_plane.policy import schedules as rules
 from control_plane.services import names, paging, wire
 from control_plane.store import schedules
 from mediaplane.errors import InvalidArgument
+from mediaplane.identity import caller
 from mediaplane.protocol.clock import database_time
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.driver import Row
@@ -42,7 +43,7 @@ class ScheduleService(ScheduleServiceServicer):
         limit, token = paging.size(request.page_size), request.page_token
         after = paging.decode(token, {"schedule": str})["schedule"] if token else ""
         with self._database.read() as conn:
-            rows = schedules.page(conn, limit=limit + 1, after_name=after)
+            rows = schedules.page(conn, caller().tenant_id, limit=limit + 1, after_name=after)
             now = database_time(conn)
         page, tail = paging.split(rows, limit)
         return pb.ListSchedulesResponse(
@@ -54,27 +55,29 @@ class ScheduleService(ScheduleServiceServicer):
         self, request: pb.GetScheduleRequest, context: grpc.ServicerContext
     ) -> pb.Schedule:
         with self._database.read() as conn:
-            return _shown(conn, rules.get(conn, names.schedule(request.name)))
+            return _shown(conn, rules.get(conn, caller().tenant_id, names.schedule(request.name)))
 
     def CreateSchedule(
         self, request: pb.CreateScheduleRequest, context: grpc.ServicerContext
     ) -> pb.Schedule:
         columns = _columns(request.schedule)
         with self._database.write() as conn:
-            return _shown(conn, rules.create(conn, request.schedule_id, columns))
+            return _shown(
+                conn, rules.create(conn, caller().tenant_id, request.schedule_id, columns)
+            )
 
     def UpdateSchedule(
         self, request: pb.UpdateScheduleRequest, context: grpc.ServicerContext
     ) -> pb.Schedule:
         name, columns = names.schedule(request.schedule.name), _masked(request)
         with self._database.write() as conn:
-            return _shown(conn, rules.change(conn, name, columns))
+            return _shown(conn, rules.change(conn, caller().tenant_id, name, columns))
 
     def DeleteSchedule(
         self, request: pb.DeleteScheduleRequest, context: grpc.ServicerContext
     ) -> pb.DeleteScheduleResponse:
         with self._database.write() as conn:
-            rules.remove(conn, names.schedule(request.name))
+            rules.remove(conn, caller().tenant_id, names.schedule(request.name))
         return pb.DeleteScheduleResponse()
 
     def RunSchedule(
@@ -82,7 +85,7 @@ class ScheduleService(ScheduleServiceServicer):
     ) -> pb.Schedule:
         name = names.schedule(request.name)
         with self._database.write() as conn:
-            return _shown(conn, runs.begin(conn, name, self._retention_days))
+            return _shown(conn, runs.begin(conn, caller().tenant_id, name, self._retention_days))
 
 
 def _columns(schedule: pb.Schedule) -> dict[str, Any]:

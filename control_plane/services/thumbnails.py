@@ -6,6 +6,7 @@ from control_plane.policy import thumbnails as rules
 from control_plane.services import media_wire, names, paging, wire
 from control_plane.store import files, thumbnails
 from mediaplane.errors import InvalidArgument, NotFound
+from mediaplane.identity import caller
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.values import ThumbnailFormat
 from mediaplane.v1 import thumbnail_service_pb2 as pb
@@ -23,7 +24,7 @@ class ThumbnailService(ThumbnailServiceServicer):
         self, request: pb.RequestThumbnailRequest, context: grpc.ServicerContext
     ) -> pb.Thumbnail:
         wanted = _wanted(request)
-        (row,) = rules.request(self._database, [wanted], self._capacity)
+        (row,) = rules.request(self._database, caller().tenant_id, [wanted], self._capacity)
         return pb.Thumbnail(**media_wire.thumbnail(row, wanted.library))
 
     def BatchRequestThumbnails(
@@ -34,7 +35,7 @@ class ThumbnailService(ThumbnailServiceServicer):
                 f"A batch has 1 to {rules.MAX_BATCH} requests, not {len(request.requests)}."
             )
         wanted = [_wanted(one) for one in request.requests]
-        rows = rules.request(self._database, wanted, self._capacity)
+        rows = rules.request(self._database, caller().tenant_id, wanted, self._capacity)
         answer = pb.BatchRequestThumbnailsResponse()
         for one, row in zip(wanted, rows, strict=True):
             answer.thumbnails.add(**media_wire.thumbnail(row, one.library))
@@ -45,7 +46,7 @@ class ThumbnailService(ThumbnailServiceServicer):
     ) -> pb.Thumbnail:
         thumbnail_id = names.thumbnail_id(request.name)
         with self._database.read() as conn:
-            row = rules.get(conn, thumbnail_id)
+            row = rules.get(conn, caller().tenant_id, thumbnail_id)
         return pb.Thumbnail(**media_wire.thumbnail(row, row["library_id"]))
 
     def ListThumbnails(
@@ -58,11 +59,13 @@ class ThumbnailService(ThumbnailServiceServicer):
         after = paging.decode_row(request.page_token, query)
         rules.check_group_key(request.group_key)
         slug, file_id = names.file(request.file) if request.file else (None, None)
+        tenant_id = caller().tenant_id
         with self._database.read() as conn:
-            if slug and not files.is_known(conn, slug, file_id or 0):
+            if slug and not files.is_known(conn, tenant_id, slug, file_id or 0):
                 raise NotFound(f"There is no file {request.file}.")
             rows = thumbnails.page(
                 conn,
+                tenant_id,
                 file_id=file_id,
                 group_key=request.group_key,
                 limit=limit + 1,
@@ -81,7 +84,7 @@ class ThumbnailService(ThumbnailServiceServicer):
     ) -> pb.ThumbnailCleanup:
         delay_ms = request.delay.ToMilliseconds()
         with self._database.write() as conn:
-            row = rules.schedule_cleanup(conn, request.group_key, delay_ms)
+            row = rules.schedule_cleanup(conn, caller().tenant_id, request.group_key, delay_ms)
         return media_wire.cleanup(row)
 
     def GetCleanup(
@@ -89,7 +92,7 @@ class ThumbnailService(ThumbnailServiceServicer):
     ) -> pb.ThumbnailCleanup:
         cleanup_id = names.cleanup_id(request.name)
         with self._database.read() as conn:
-            return media_wire.cleanup(rules.get_cleanup(conn, cleanup_id))
+            return media_wire.cleanup(rules.get_cleanup(conn, caller().tenant_id, cleanup_id))
 
 
 def _wanted(request: pb.RequestThumbnailRequest) -> rules.Wanted:

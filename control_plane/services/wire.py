@@ -78,6 +78,7 @@ _JOB_COLUMNS = (
     "failed_items",
     "skipped_items",
     "cancelled_items",
+    "tenant_id",
 )
 
 
@@ -171,6 +172,7 @@ def library(row: Row, last_scan: Row | None) -> library_pb.Library:
         crosses_filesystems=row["crosses_filesystems"],
         min_size_bytes=row["min_size_bytes"],
         delete_time=time(row["deleted_at"]),
+        tenant_id=row["tenant_id"],
     )
 
 
@@ -242,6 +244,7 @@ def duplicate_group(row: Row) -> dict[str, Any]:
         "total_size_bytes": row["total_size_bytes"],
         "size_bytes": row["size_bytes"],
         "reclaimable_bytes": row["reclaimable_bytes"],
+        "tenant_id": row["tenant_id"],
     }
 
 

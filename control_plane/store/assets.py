@@ -4,7 +4,7 @@ from collections import Counter
 
 from sqlalchemy import Connection, select, text
 
-from control_plane.store.sql import prepared
+from control_plane.store.sql import of_tenant, owned, prepared
 from mediaplane.protocol import gate
 from mediaplane.protocol.database import Topic, changed
 from mediaplane.protocol.driver import Row
@@ -17,7 +17,7 @@ _IMAGES, _VIDEOS = (f"status = 'pending' AND a.type = '{kind}'" for kind in ("im
 _FAILED, _POISONED = (f"status = '{status}'" for status in ("failed", "poisoned"))
 
 
-def get(conn: Connection, library_id: str, asset_id: int) -> Row | None:
+def get(conn: Connection, tenant_id: str | None, library_id: str, asset_id: int) -> Row | None:
     """Return an asset of a library that is not in the trash."""
     query = (
         select(assets)
@@ -26,6 +26,7 @@ def get(conn: Connection, library_id: str, asset_id: int) -> Row | None:
             assets.c.id == asset_id,
             assets.c.library_id == library_id,
             libraries.c.deleted_at.is_(None),
+            *of_tenant(libraries, tenant_id),
         )
     )
     return conn.execute(query).mappings().first()
@@ -96,22 +97,24 @@ def retry_some(
     return [row["id"] for row in gate.take_all(conn, ASSETS, "retry", these, bound)]
 
 
-def resting(conn: Connection, library_id: str | None) -> dict[str, int]:
-    """Return how many assets wait or failed, in active libraries or in one of them."""
+def resting(conn: Connection, tenant_id: str | None, library_id: str | None) -> dict[str, int]:
+    """Return how many assets wait or failed, in active libraries of a tenant or in one of them."""
     query = prepared(
         conn,
         f"SELECT {_total(_IMAGES)} AS waiting_images, {_total(_VIDEOS)} AS waiting_videos,"
         f" {_total(_FAILED)} + {_total(_POISONED)} AS failed_assets"
-        f" FROM libraries l WHERE {_ACTIVE} AND (l.slug = :library OR :every)",
+        f" FROM libraries l WHERE {_ACTIVE}{owned('l', tenant_id)}"
+        " AND (l.slug = :library OR :every)",
     )
-    bound = {"library": library_id or "", "every": library_id is None}
+    bound = {"tenant": tenant_id, "library": library_id or "", "every": library_id is None}
     # PostgreSQL sums to a decimal.
     return {name: int(total) for name, total in conn.execute(query, bound).mappings().one().items()}
 
 
-def running(conn: Connection, library_id: str | None) -> int:
-    """Return how many assets workers read, in active libraries or in one of them."""
-    active = set(conn.scalars(prepared(conn, f"SELECT l.slug FROM libraries l WHERE {_ACTIVE}")))
+def running(conn: Connection, tenant_id: str | None, library_id: str | None) -> int:
+    """Return how many assets workers read, in active libraries of a tenant or in one of them."""
+    query = prepared(conn, f"SELECT l.slug FROM libraries l WHERE {_ACTIVE}{owned('l', tenant_id)}")
+    active = set(conn.scalars(query, {"tenant": tenant_id}))
     found: Counter[str] = Counter()
     for status in (AssetStatus.EXTRACTING, AssetStatus.ANALYZING):
         # They are few, and counted here: by library, SQLite would read all assets instead.

@@ -24,7 +24,8 @@ _SAME = (
     " AND library_files.inode = excluded.inode"
     " AND NOT EXISTS (SELECT 1 FROM library_files o WHERE NOT o.is_missing"
     " AND o.size_bytes = excluded.size_bytes AND o.device = excluded.device"
-    " AND o.inode = excluded.inode AND o.content_hash IS NOT NULL AND o.id <> library_files.id)"
+    " AND o.inode = excluded.inode AND o.content_hash IS NOT NULL AND o.id <> library_files.id"
+    " AND o.library_id NOT IN (SELECT slug FROM libraries WHERE tenant_id <> :tenant))"
 )
 
 
@@ -33,7 +34,7 @@ def oldest_running(conn: Connection) -> Row | None:
     query = prepared(
         conn,
         "SELECT s.*, j.status AS job_status, j.lease_epoch AS job_epoch, j.payload AS job_payload,"
-        " l.root_device AS known_device, l.root_inode AS known_inode"
+        " l.tenant_id, l.root_device AS known_device, l.root_inode AS known_inode"
         " FROM scan_sessions s JOIN jobs j ON j.id = s.job_id"
         " JOIN libraries l ON l.slug = s.library_id"
         " WHERE s.status = 'running' ORDER BY s.id LIMIT 1",
@@ -181,6 +182,7 @@ def _bound(session: Row, upto: int, change: ScanChange) -> dict[str, Any]:
     return {
         "session": session["id"],
         "library": session["library_id"],
+        "tenant": session["tenant_id"],
         "upto": upto,
         "change": change,
     }

@@ -6,7 +6,10 @@ from sqlalchemy import Connection, func, select
 
 from control_plane.store.sql import prepared
 from mediaplane.protocol.driver import Row
-from mediaplane.protocol.tables import events
+from mediaplane.protocol.tables import events, jobs
+
+# Most events that one page of a tenant's looks at.
+LOOK_EVENTS = 10_000
 
 
 def page(
@@ -24,6 +27,27 @@ def page(
     if job_ids is not None:
         query = query.where(events.c.job_id.in_(job_ids))
     return list(conn.execute(query).mappings())
+
+
+def tenant_page(
+    conn: Connection, tenant_id: str, *, limit: int, after_id: int, until_id: int
+) -> tuple[list[Row], int]:
+    """Return events of a tenant's jobs, oldest first, and the event up to which was looked.
+
+    Events know their job alone: to look through those of others has an end after a while.
+    """
+    span = events.c.id > after_id, events.c.id <= until_id
+    first_id = conn.execute(select(func.min(events.c.id)).where(*span)).scalar()
+    looked_id = min(until_id, (first_id or until_id) + LOOK_EVENTS)
+    query = (
+        select(events)
+        .join(jobs, jobs.c.id == events.c.job_id)
+        .where(events.c.id > after_id, events.c.id <= looked_id, jobs.c.tenant_id == tenant_id)
+        .order_by(events.c.id)
+        .limit(limit)
+    )
+    found: list[Row] = list(conn.execute(query).mappings())
+    return found, found[-1]["id"] if len(found) == limit else looked_id
 
 
 def last_id(conn: Connection, job_ids: Collection[int]) -> int:

@@ -2,8 +2,9 @@
 
 from sqlalchemy import Connection, select, text
 
+from control_plane.store.sql import of_tenant
 from mediaplane.protocol.driver import Row
-from mediaplane.protocol.duplicates import GROUPABLE
+from mediaplane.protocol.duplicates import GROUPABLE, GROUPABLE_OF_TENANT
 from mediaplane.protocol.tables import libraries, library_files
 
 
@@ -34,7 +35,7 @@ def page(
     return list(conn.execute(query).mappings())
 
 
-def is_known(conn: Connection, library_id: str, file_id: int) -> bool:
+def is_known(conn: Connection, tenant_id: str | None, library_id: str, file_id: int) -> bool:
     """Tell whether a file was ever found in a library, which is not in the trash."""
     query = (
         select(library_files.c.id)
@@ -43,20 +44,32 @@ def is_known(conn: Connection, library_id: str, file_id: int) -> bool:
             library_files.c.id == file_id,
             library_files.c.library_id == library_id,
             libraries.c.deleted_at.is_(None),
+            *of_tenant(libraries, tenant_id),
         )
     )
     return conn.execute(query).first() is not None
 
 
 def group_files_page(
-    conn: Connection, algorithm: str, content_hash: bytes, *, limit: int, after_id: int
+    conn: Connection,
+    tenant_id: str | None,
+    algorithm: str,
+    content_hash: bytes,
+    *,
+    limit: int,
+    after_id: int,
 ) -> list[Row]:
-    """Return the copies in one group by id."""
+    """Return the copies in one group by id; without a tenant, those of all."""
     file = library_files.c
+    groupable = (
+        text(GROUPABLE)
+        if tenant_id is None
+        else text(GROUPABLE_OF_TENANT).bindparams(tenant=tenant_id)
+    )
     query = (
         select(library_files)
         .where(
-            text(GROUPABLE),
+            groupable,
             file.hash_algorithm == algorithm,
             file.content_hash == content_hash,
             file.id > after_id,

@@ -1,12 +1,15 @@
 """Duplicate groups: pages of them, and where their summary differs from the files."""
 
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from sqlalchemy import Connection
 
+from control_plane.store import tenants
 from control_plane.store.sql import prepared
 from mediaplane.protocol.driver import Row, query_directly
-from mediaplane.protocol.duplicates import COUNTED, GROUPABLE
+from mediaplane.protocol.duplicates import COUNTED, GROUPABLE, GROUPABLE_OF_TENANT
 
 # With a filter a call looks at this many groups with each query, and at so many in all.
 LOOK_GROUPS = 1000
@@ -36,55 +39,93 @@ class Filter(NamedTuple):
     min_size_bytes: int = 0
 
 
+class Position(NamedTuple):
+    """A place behind a group: where it stands in its order, and whose it is."""
+
+    key: tuple[object, ...]
+    tenant_id: str
+
+
 def page(
     conn: Connection,
+    tenant_id: str | None,
     order: Order,
     wanted: Filter,
     *,
     limit: int,
-    after: tuple[object, ...] | None,
+    after: Position | None,
 ) -> tuple[list[Row], Row | None]:
-    """Return groups behind a position, and the group to go on behind if there may be more."""
+    """Return groups behind a position, and the group to go on behind if there may be more.
+
+    Without a tenant, those of all: where several have one content, in the order of the tenants.
+    """
     # Without a filter every group is wanted, so the first look decides.
     look = LOOK_GROUPS if any(wanted) else limit + 1
+    owners = tenants.owning(conn, "duplicate_groups") if tenant_id is None else [tenant_id]
     found: list[Row] = []
     tail = None
     for _ in range(0, MAX_LOOKED_AT, look):
-        rows = _look(conn, order, wanted, limit=look, after=after)
+        rows = _look(conn, owners, order, wanted, limit=look, after=after)
         found += [row for row in rows if row["is_wanted"]]
         if len(found) > limit:
             return found[:limit], found[limit - 1]
         if len(rows) < look:
             return found, None
         tail = rows[-1]
-        after = tuple(tail[column] for column in order.columns)
+        after = Position(tuple(tail[column] for column in order.columns), tail["tenant_id"])
     return found, tail
 
 
 def _look(
     conn: Connection,
+    owners: Sequence[str],
     order: Order,
     wanted: Filter,
     *,
     limit: int,
-    after: tuple[object, ...] | None,
+    after: Position | None,
 ) -> list[Row]:
-    """Return the next groups, each with whether it is wanted."""
+    """Return the next groups of these tenants, each with whether it is wanted."""
+    rows = [
+        row
+        for tenant_id in owners
+        for row in _look_at(conn, tenant_id, order, wanted, limit=limit, after=after)
+    ]
+    if len(owners) > 1:
+        # What ranks alike stays in the order of the tenants, in either direction.
+        rows.sort(key=itemgetter(*order.columns), reverse=order.is_descending)
+    return rows[:limit]
+
+
+def _look_at(
+    conn: Connection,
+    tenant_id: str,
+    order: Order,
+    wanted: Filter,
+    *,
+    limit: int,
+    after: Position | None,
+) -> list[Row]:
     columns, marks = ", ".join(order.columns), ", ".join(f":{name}" for name in order.columns)
-    # One comparison of the whole key, one direction throughout: an OR chain is 25 times slower.
-    behind = f"WHERE ({columns}) {'<' if order.is_descending else '>'} ({marks})" if after else ""
-    direction = "DESC" if order.is_descending else "ASC"
-    sequence = ", ".join(f"{column} {direction}" for column in order.columns)
-    query = (
-        f"SELECT g.*, {_is_wanted(wanted)} AS is_wanted FROM duplicate_groups g {behind}"
-        f" ORDER BY {sequence} LIMIT :limit"
-    )
     bound: dict[str, object] = {
         **wanted._asdict(),
-        **dict(zip(order.columns, after or (), strict=bool(after))),
+        "tenant": tenant_id,
         "folder_bytes": len(wanted.folder),
         "limit": limit,
     }
+    behind = ""
+    if after:
+        # One comparison of the whole key, one direction throughout: an OR chain is 25 times slower.
+        # Later tenants may have the same content, and stand behind the position with it.
+        sign = ("<" if order.is_descending else ">") + ("=" if tenant_id > after.tenant_id else "")
+        behind = f"AND ({columns}) {sign} ({marks})"
+        bound |= zip(order.columns, after.key, strict=True)
+    direction = "DESC" if order.is_descending else "ASC"
+    sequence = ", ".join(f"{column} {direction}" for column in order.columns)
+    query = (
+        f"SELECT g.*, {_is_wanted(wanted)} AS is_wanted FROM duplicate_groups g"
+        f" WHERE tenant_id = :tenant {behind} ORDER BY {sequence} LIMIT :limit"
+    )
     return query_directly(conn, query, bound)
 
 
@@ -103,7 +144,7 @@ def _is_wanted(wanted: Filter) -> str:
     if of_file:
         # Not EXISTS: PostgreSQL would read all files into a hash table to answer it.
         conditions.append(
-            f"(SELECT 1 FROM library_files WHERE {GROUPABLE}"
+            f"(SELECT 1 FROM library_files WHERE {GROUPABLE_OF_TENANT}"
             " AND hash_algorithm = g.hash_algorithm AND content_hash = g.content_hash"
             f" AND {' AND '.join(of_file)} LIMIT 1) IS NOT NULL"
         )
@@ -114,7 +155,7 @@ _SPAN = "(hash_algorithm, content_hash) > (:after_algorithm, :after_hash)"
 _UNTIL = " AND (hash_algorithm, content_hash) <= (:until_algorithm, :until_hash)"
 
 _HELD = (
-    "SELECT hash_algorithm, content_hash, file_count, size_bytes, total_size_bytes,"
+    "SELECT hash_algorithm, content_hash, tenant_id, file_count, size_bytes, total_size_bytes,"
     " reclaimable_bytes FROM duplicate_groups WHERE {span}"
 )
 
@@ -138,16 +179,16 @@ def span(conn: Connection, after: Key, files: int) -> Span:
     return Span(after, (row[0], bytes(row[1])) if row else None)
 
 
-def count(conn: Connection, within: Span) -> int:
-    """Count the groups of a span by the files themselves."""
-    words, bound = _bounds(within)
+def count(conn: Connection, tenant_id: str | None, within: Span) -> int:
+    """Count the groups of a tenant, or of all, in a span by the files themselves."""
+    words, bound = _bounds(tenant_id, within)
     query = prepared(conn, f"SELECT count(*) FROM ({COUNTED.format(these=words)}) counted")
     return int(conn.execute(query, bound).scalar_one())
 
 
-def wrong(conn: Connection, within: Span) -> list[Key]:
+def wrong(conn: Connection, tenant_id: str | None, within: Span) -> list[Key]:
     """Return the hashes whose row of the summary is lacking, superfluous or has wrong figures."""
-    words, bound = _bounds(within)
+    words, bound = _bounds(tenant_id, within)
     counted, held = COUNTED.format(these=words), _HELD.format(span=words)
     # One statement, so that files and summary are those of the same moment.
     query = prepared(
@@ -158,12 +199,16 @@ def wrong(conn: Connection, within: Span) -> list[Key]:
     return [(row[0], bytes(row[1])) for row in conn.execute(query, bound)]
 
 
-def _bounds(within: Span) -> tuple[str, dict[str, object]]:
+def _bounds(tenant_id: str | None, within: Span) -> tuple[str, dict[str, object]]:
+    words = _SPAN
     bound: dict[str, object] = {
         "after_algorithm": within.after[0],
         "after_hash": within.after[1],
     }
-    if within.until is None:
-        return _SPAN, bound
-    until = {"until_algorithm": within.until[0], "until_hash": within.until[1]}
-    return _SPAN + _UNTIL, bound | until
+    if within.until is not None:
+        words += _UNTIL
+        bound |= {"until_algorithm": within.until[0], "until_hash": within.until[1]}
+    if tenant_id is not None:
+        words += " AND tenant_id = :tenant"
+        bound["tenant"] = tenant_id
+    return words, bound

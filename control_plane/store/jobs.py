@@ -11,7 +11,8 @@ from sqlalchemy import Connection, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.elements import TextClause
 
-from control_plane.store.sql import prepared
+from control_plane.store import tenants
+from control_plane.store.sql import of_tenant, owned, prepared
 from mediaplane.protocol import gate, history
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed, channel
@@ -24,7 +25,7 @@ from mediaplane.protocol.values import EventType
 COLUMNS = tuple(jobs.columns.keys())
 
 # What a page shows of a job: its payload as text, because few are looked into.
-_NOT_SHOWN = {"tenant_id", "progress_at", "worker_heartbeat_at", "lease_expires_at", "lease_epoch"}
+_NOT_SHOWN = {"progress_at", "worker_heartbeat_at", "lease_expires_at", "lease_epoch"}
 _SHOWN = ", ".join(name for name in COLUMNS if name not in {*_NOT_SHOWN, "payload"})
 _SHOWN += ", CAST(payload AS TEXT) AS payload"
 
@@ -95,15 +96,16 @@ def _add_many(
     return shaped(text(sql), jobs, COLUMNS, dialect)
 
 
-def get(conn: Connection, job_id: int) -> Row | None:
+def get(conn: Connection, tenant_id: str | None, job_id: int) -> Row | None:
     """Return a job."""
-    return conn.execute(select(jobs).where(jobs.c.id == job_id)).mappings().first()
+    found = get_many(conn, tenant_id, [job_id])
+    return found[0] if found else None
 
 
-def get_many(conn: Connection, job_ids: Sequence[int]) -> list[Row]:
-    """Return those of these jobs that exist."""
-    query = select(jobs).where(jobs.c.id.in_(job_ids)).order_by(jobs.c.id)
-    return list(conn.execute(query).mappings())
+def get_many(conn: Connection, tenant_id: str | None, job_ids: Sequence[int]) -> list[Row]:
+    """Return those of these jobs that exist, by id."""
+    query = select(jobs).where(jobs.c.id.in_(job_ids), *of_tenant(jobs, tenant_id))
+    return list(conn.execute(query.order_by(jobs.c.id)).mappings())
 
 
 def by_request(conn: Connection, tenant_id: str, request_id: str) -> Row | None:
@@ -133,15 +135,16 @@ def active_campaign(conn: Connection) -> Row | None:
 
 def page(
     conn: Connection,
+    tenant_id: str | None,
     *,
     limit: int,
     before: tuple[int, int] | None,
     statuses: Sequence[str],
     kinds: Sequence[str],
 ) -> list[Row]:
-    """Return jobs, newest first, from behind a creation time and an id."""
+    """Return jobs of a tenant, or of all, newest first from behind a creation time and an id."""
     bound: dict[str, Any] = {"limit": limit}
-    conditions = []
+    conditions = ["tenant_id = :tenant"]
     if before:
         # One comparison of both: with an OR, all pages before this one would be read again.
         conditions.append("(created_at, id) < (:created_at, :id)")
@@ -151,12 +154,15 @@ def page(
             named = {f"{column}_{place}": value for place, value in enumerate(chosen)}
             conditions.append(f"{column} IN ({', '.join(f':{name}' for name in named)})")
             bound |= named
-    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-    return query_directly(
-        conn,
-        f"SELECT {_SHOWN} FROM jobs {where} ORDER BY created_at DESC, id DESC LIMIT :limit",
-        bound,
+    query = (
+        f"SELECT {_SHOWN} FROM jobs WHERE {' AND '.join(conditions)}"
+        " ORDER BY created_at DESC, id DESC LIMIT :limit"
     )
+    owners = tenants.owning(conn, "jobs") if tenant_id is None else [tenant_id]
+    found = [row for one in owners for row in query_directly(conn, query, bound | {"tenant": one})]
+    if len(owners) > 1:
+        found.sort(key=itemgetter("created_at", "id"), reverse=True)
+    return found[:limit]
 
 
 def requeue(conn: Connection, step: str, job_id: int) -> bool | None:
@@ -196,10 +202,14 @@ def items_page(conn: Connection, job_id: int, *, limit: int, after_id: int) -> l
     return list(conn.execute(query).mappings())
 
 
-def count_by_status(conn: Connection) -> dict[str, int]:
-    """Return how many jobs stand in each status."""
-    rows = conn.execute(prepared(conn, "SELECT status, count(*) AS jobs FROM jobs GROUP BY status"))
-    return {row.status: row.jobs for row in rows}
+def count_by_status(conn: Connection, tenant_id: str | None) -> dict[str, int]:
+    """Return how many jobs of a tenant, or of all, stand in each status."""
+    query = prepared(
+        conn,
+        "SELECT status, count(*) AS jobs FROM jobs"
+        f" WHERE true{owned('jobs', tenant_id)} GROUP BY status",
+    )
+    return {row.status: row.jobs for row in conn.execute(query, {"tenant": tenant_id})}
 
 
 def without_retry_time(conn: Connection, limit: int) -> list[Row]:

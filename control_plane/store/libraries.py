@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, literal_column, select, update
 from sqlalchemy.exc import IntegrityError
 
-from control_plane.store.sql import prepared
+from control_plane.store.sql import of_tenant, prepared
 from mediaplane.protocol.clock import now_ms
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.tables import libraries
@@ -34,16 +34,20 @@ def add(conn: Connection, **columns: Any) -> Row | None:
         return None
 
 
-def get(conn: Connection, slug: str) -> Row | None:
+def get(conn: Connection, tenant_id: str | None, slug: str) -> Row | None:
     """Return a library, whether in the trash or not."""
-    return conn.execute(select(*_COLUMNS).where(libraries.c.slug == slug)).mappings().first()
+    query = select(*_COLUMNS).where(libraries.c.slug == slug, *of_tenant(libraries, tenant_id))
+    return conn.execute(query).mappings().first()
 
 
-def page(conn: Connection, *, limit: int, after_slug: str, in_trash: bool) -> list[Row]:
+def page(
+    conn: Connection, tenant_id: str | None, *, limit: int, after_slug: str, in_trash: bool
+) -> list[Row]:
     """Return the libraries in the trash, or the others, by slug."""
     deleted_at = libraries.c.deleted_at
     query = (
         select(*_COLUMNS)
+        .where(*of_tenant(libraries, tenant_id))
         .where(deleted_at.is_not(None) if in_trash else deleted_at.is_(None))
         .where(libraries.c.slug > after_slug)
         .order_by(libraries.c.slug)
@@ -52,12 +56,11 @@ def page(conn: Connection, *, limit: int, after_slug: str, in_trash: bool) -> li
     return list(conn.execute(query).mappings())
 
 
-def by_root(conn: Connection, absolute_path: bytes) -> Row | None:
-    """Return the library with this root."""
-    query = select(*_COLUMNS).where(
-        libraries.c.absolute_path == absolute_path, libraries.c.deleted_at.is_(None)
-    )
-    return conn.execute(query).mappings().first()
+def roots(conn: Connection) -> list[Row]:
+    """Return the root of every library that is not in the trash, whosever it is."""
+    library = libraries.c
+    query = select(library.slug, library.tenant_id, library.absolute_path)
+    return list(conn.execute(query.where(library.deleted_at.is_(None))).mappings())
 
 
 def change(conn: Connection, slug: str, columns: Mapping[str, Any]) -> Row:

@@ -24,7 +24,8 @@ _FOUND = (
     # Apart, because SQLite would conclude that the hash of the new file is not NULL, and look for
     # all of those in place of the one that is equal.
     "WITH missing AS MATERIALIZED (SELECT * FROM library_files"
-    "  WHERE is_missing AND content_hash IS NOT NULL) "
+    "  WHERE is_missing AND content_hash IS NOT NULL"
+    "  AND library_id NOT IN (SELECT slug FROM libraries WHERE tenant_id <> :tenant)) "
     "SELECT m.id AS old_id, n.id AS new_id, m.library_id, m.rel_path AS old_name, n.rel_path,"
     " n.mtime_ns, n.device, n.inode,"
     # Thumbnails that somebody asked for stay with their file, and work under way is not disturbed.
@@ -45,10 +46,10 @@ _FOUND = (
 )
 
 
-def follow(conn: Connection) -> int:
-    """Give the rows of missing files the names under which these live on; return how many."""
+def follow(conn: Connection, tenant_id: str) -> int:
+    """Give the rows of a tenant's missing files the names of these by now; return how many."""
     lock(conn, DUPLICATES)
-    found = conn.execute(prepared(conn, _FOUND)).mappings().all()
+    found = conn.execute(prepared(conn, _FOUND), {"tenant": tenant_id}).mappings().all()
     old_ids = Counter(row["old_id"] for row in found)
     new_ids = Counter(row["new_id"] for row in found)
     sole = [

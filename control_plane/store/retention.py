@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
+from control_plane.store import tenants
 from control_plane.store.sql import prepared
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.statements import among, id_list
@@ -13,18 +14,24 @@ _FINAL = ", ".join(f"'{status}'" for status in JOBS.final)
 
 def ended_jobs(conn: Connection, age_ms: int, limit: int) -> list[int]:
     """Return the oldest jobs that ended longer ago than this."""
-    # By creation, for which there is an index: a job that old which has not ended is rare.
+    # By tenant and creation, for which there is an index: a job that old which has not ended is
+    # rare.
     # The latest scan of a library belongs to the library, whatever its age.
     query = prepared(
         conn,
-        f"SELECT id FROM jobs WHERE created_at < {{now}} - :age AND status IN ({_FINAL})"
+        "SELECT id FROM jobs WHERE tenant_id = :tenant AND created_at < {now} - :age"
+        f" AND status IN ({_FINAL})"
         " AND finished_at < {now} - :age"
         " AND NOT EXISTS (SELECT 1 FROM scan_sessions s WHERE s.job_id = jobs.id"
         "  AND NOT EXISTS (SELECT 1 FROM scan_sessions later WHERE later.library_id = s.library_id"
         "   AND later.id > s.id))"
         " ORDER BY created_at, id LIMIT :limit",
     )
-    return list(conn.scalars(query, {"age": age_ms, "limit": limit}))
+    found: list[int] = []
+    for tenant_id in tenants.owning(conn, "jobs"):
+        bound = {"tenant": tenant_id, "age": age_ms, "limit": limit - len(found)}
+        found += conn.scalars(query, bound)
+    return found
 
 
 def delete_jobs(conn: Connection, ids: Sequence[int]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from control_plane.store.sql import prepared
+from control_plane.store.sql import of_tenant, prepared
 from mediaplane.protocol.clock import now_ms
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.machines import JOBS
@@ -25,9 +25,10 @@ def add(conn: Connection, **columns: Any) -> Row | None:
         return None
 
 
-def get(conn: Connection, name: str) -> Row | None:
+def get(conn: Connection, tenant_id: str | None, name: str) -> Row | None:
     """Return a schedule."""
-    return conn.execute(select(schedules).where(schedules.c.name == name)).mappings().first()
+    query = select(schedules).where(schedules.c.name == name, *of_tenant(schedules, tenant_id))
+    return conn.execute(query).mappings().first()
 
 
 def take(conn: Connection, name: str) -> Row | None:
@@ -37,11 +38,11 @@ def take(conn: Connection, name: str) -> Row | None:
     return conn.execute(query).mappings().first()
 
 
-def page(conn: Connection, *, limit: int, after_name: str) -> list[Row]:
+def page(conn: Connection, tenant_id: str | None, *, limit: int, after_name: str) -> list[Row]:
     """Return schedules by name."""
     query = (
         select(schedules)
-        .where(schedules.c.name > after_name)
+        .where(schedules.c.name > after_name, *of_tenant(schedules, tenant_id))
         .order_by(schedules.c.name)
         .limit(limit)
     )
@@ -59,9 +60,9 @@ def change(conn: Connection, name: str, columns: Mapping[str, Any]) -> Row | Non
     return conn.execute(statement).mappings().first()
 
 
-def remove(conn: Connection, name: str) -> bool:
-    """Remove a schedule; False when it does not exist."""
-    return conn.execute(delete(schedules).where(schedules.c.name == name)).rowcount > 0
+def remove(conn: Connection, name: str) -> None:
+    """Remove a schedule."""
+    conn.execute(delete(schedules).where(schedules.c.name == name))
 
 
 def waiting(conn: Connection) -> list[str]:
@@ -76,11 +77,11 @@ def waiting(conn: Connection) -> list[str]:
     return list(conn.scalars(query))
 
 
-def next_library(conn: Connection, after_slug: str) -> str | None:
-    """Return the next library by slug that takes part in work."""
+def next_library(conn: Connection, tenant_id: str, after_slug: str) -> str | None:
+    """Return the next library of a tenant by slug that takes part in work."""
     query = (
         select(libraries.c.slug)
-        .where(libraries.c.slug > after_slug)
+        .where(libraries.c.slug > after_slug, libraries.c.tenant_id == tenant_id)
         .where(libraries.c.is_active, libraries.c.deleted_at.is_(None))
         .order_by(libraries.c.slug)
         .limit(1)

@@ -1,23 +1,26 @@
-"""Figures about the whole installation."""
+"""Figures about the whole installation, or about one tenant."""
+
+from typing import Any
 
 from sqlalchemy import Connection
 
-from control_plane.store.sql import prepared
+from control_plane.store.sql import owned, prepared
 from mediaplane.protocol.driver import Row
 
 
-def groups(conn: Connection) -> Row:
-    """Return the totals of all duplicate groups."""
+def groups(conn: Connection, tenant_id: str | None) -> Row:
+    """Return the totals of the duplicate groups of a tenant, or of all."""
     query = prepared(
         conn,
         "SELECT count(*) AS groups, coalesce(sum(file_count), 0) AS grouped_files,"
         " coalesce(sum(file_count - 1), 0) AS duplicate_files,"
-        " coalesce(sum(reclaimable_bytes), 0) AS reclaimable_bytes FROM duplicate_groups",
+        " coalesce(sum(reclaimable_bytes), 0) AS reclaimable_bytes FROM duplicate_groups g"
+        f" WHERE true{owned('g', tenant_id)}",
     )
-    return conn.execute(query).mappings().one()
+    return conn.execute(query, {"tenant": tenant_id}).mappings().one()
 
 
-def libraries(conn: Connection) -> list[Row]:
+def libraries(conn: Connection, tenant_id: str | None) -> list[Row]:
     """Return per library what its last good scan saw, and how many names have an error now."""
     query = prepared(
         conn,
@@ -28,12 +31,12 @@ def libraries(conn: Connection) -> list[Row]:
         " FROM libraries l LEFT JOIN scan_sessions s ON s.id ="
         " (SELECT id FROM scan_sessions WHERE library_id = l.slug AND status = 'succeeded'"
         "  ORDER BY id DESC LIMIT 1)"
-        " WHERE l.deleted_at IS NULL ORDER BY l.slug",
+        f" WHERE l.deleted_at IS NULL{owned('l', tenant_id)} ORDER BY l.slug",
     )
-    return list(conn.execute(query).mappings())
+    return list(conn.execute(query, {"tenant": tenant_id}).mappings())
 
 
-def database(conn: Connection) -> tuple[str, str, int]:
+def database(conn: Connection) -> dict[str, Any]:
     """Return the server's version, the schema's revision and the size in bytes."""
     if conn.dialect.name == "postgresql":
         version = "SHOW server_version"
@@ -42,8 +45,8 @@ def database(conn: Connection) -> tuple[str, str, int]:
         version = "SELECT sqlite_version()"
         size = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
     revision = conn.execute(prepared(conn, "SELECT version_num FROM alembic_version")).scalar()
-    return (
-        str(conn.execute(prepared(conn, version)).scalar()),
-        str(revision),
-        int(conn.execute(prepared(conn, size)).scalar() or 0),
-    )
+    return {
+        "server_version": str(conn.execute(prepared(conn, version)).scalar()),
+        "schema_revision": str(revision),
+        "size_bytes": int(conn.execute(prepared(conn, size)).scalar() or 0),
+    }

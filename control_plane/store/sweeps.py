@@ -9,7 +9,7 @@ from mediaplane.protocol.driver import Row
 # One that waits for another try would be pending again beside any that was added meanwhile.
 # Status by status, so that each look is at one partial index and never at the whole history.
 _ACTIVE = " UNION ALL ".join(
-    f"SELECT id, kind, status FROM jobs WHERE status = '{status}' AND kind = 'sweep'"
+    f"SELECT id, tenant_id, kind, status FROM jobs WHERE status = '{status}' AND kind = 'sweep'"
     for status in ("pending", "running", "retryable")
 )
 

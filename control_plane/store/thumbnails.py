@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from control_plane.store.sql import prepared
+from control_plane.store.sql import owned, prepared
 from mediaplane.protocol import gate
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed, lock
@@ -56,15 +56,16 @@ def picture_of(row: Row) -> Picture:
     return Picture(row["file_id"], row["file_version"], row["size_px"], row["format"])
 
 
-def files(conn: Connection, file_ids: Iterable[int]) -> dict[int, Row]:
+def files(conn: Connection, tenant_id: str | None, file_ids: Iterable[int]) -> dict[int, Row]:
     """Return those of these files that are there, in libraries that are not in the trash."""
     dialect = conn.dialect.name
     query = (
         "SELECT f.id, f.library_id, f.media_type, f.size_bytes, f.mtime_ns FROM library_files f"
         " JOIN libraries l ON l.slug = f.library_id AND l.deleted_at IS NULL"
-        f" WHERE {among('f.id', 'ids', dialect)} AND NOT f.is_missing"
+        f" WHERE {among('f.id', 'ids', dialect)} AND NOT f.is_missing{owned('l', tenant_id)}"
     )
-    rows = query_directly(conn, query, {"ids": id_list(file_ids, dialect)})
+    bound = {"ids": id_list(file_ids, dialect), "tenant": tenant_id}
+    rows = query_directly(conn, query, bound)
     return {row["id"]: row for row in rows}
 
 
@@ -110,36 +111,49 @@ def lock_queue(conn: Connection) -> None:
     changed(conn, Topic.WORK)
 
 
-def get(conn: Connection, thumbnail_id: int) -> Row | None:
+def get(conn: Connection, tenant_id: str | None, thumbnail_id: int) -> Row | None:
     """Return a thumbnail of a file in a library that is not in the trash."""
-    found = query_directly(conn, f"{_SHOWN} WHERE t.id = :id", {"id": thumbnail_id})
+    query = f"{_SHOWN} WHERE t.id = :id{owned('l', tenant_id)}"
+    found = query_directly(conn, query, {"id": thumbnail_id, "tenant": tenant_id})
     return found[0] if found else None
 
 
 def page(
-    conn: Connection, *, file_id: int | None, group_key: str | None, limit: int, after_id: int
+    conn: Connection,
+    tenant_id: str | None,
+    *,
+    file_id: int | None,
+    group_key: str | None,
+    limit: int,
+    after_id: int,
 ) -> list[Row]:
     """Return the thumbnails of a file or of a group, oldest first."""
     chosen = "t.file_id = :file" if file_id is not None else "t.group_key = :group"
     bound = {"file": file_id, "group": group_key, "after": after_id, "limit": limit}
-    query = f"{_SHOWN} WHERE {chosen} AND t.id > :after ORDER BY t.id LIMIT :limit"
+    bound["tenant"] = tenant_id
+    query = (
+        f"{_SHOWN} WHERE {chosen} AND t.id > :after{owned('l', tenant_id)}"
+        " ORDER BY t.id LIMIT :limit"
+    )
     return query_directly(conn, query, bound)
 
 
-def schedule_cleanup(conn: Connection, group_key: str, delay_ms: int) -> Row:
-    """Have the thumbnails of a group removed; one clean-up of a group waits at a time."""
+def schedule_cleanup(conn: Connection, tenant_id: str | None, group_key: str, delay_ms: int) -> Row:
+    """Have a tenant's thumbnails of a group removed; one clean-up of these waits at a time."""
     lock(conn, _CLEANUPS)
-    bound = {"group": group_key, "delay": delay_ms}
+    bound = {"tenant": tenant_id, "group": group_key, "delay": delay_ms}
+    same_tenant = "tenant_id IS NULL" if tenant_id is None else "tenant_id = :tenant"
     returned = ", ".join(thumbnail_cleanup_jobs.columns.keys())
     update = prepared(
         conn,
         "UPDATE thumbnail_cleanup_jobs SET execute_after = {now} + :delay, updated_at = {now}"
-        f" WHERE group_key = :group AND status = 'pending' RETURNING {returned}",
+        f" WHERE group_key = :group AND {same_tenant} AND status = 'pending' RETURNING {returned}",
     )
     insert = prepared(
         conn,
-        "INSERT INTO thumbnail_cleanup_jobs (group_key, execute_after, created_at, updated_at)"
-        f" VALUES (:group, {{now}} + :delay, {{now}}, {{now}}) RETURNING {returned}",
+        "INSERT INTO thumbnail_cleanup_jobs"
+        " (tenant_id, group_key, execute_after, created_at, updated_at)"
+        f" VALUES (:tenant, :group, {{now}} + :delay, {{now}}, {{now}}) RETURNING {returned}",
     )
     # Two of a group can wait: one that was taken from a lost worker, and one scheduled since.
     waiting = conn.execute(update, bound).mappings().all()
@@ -147,19 +161,20 @@ def schedule_cleanup(conn: Connection, group_key: str, delay_ms: int) -> Row:
     return waiting[0] if waiting else conn.execute(insert, bound).mappings().one()
 
 
-def outdated_groups(conn: Connection, after_id: int) -> tuple[set[str], int | None]:
+def outdated_groups(conn: Connection, after_id: int) -> tuple[set[tuple[str, str]], int | None]:
     """Look at the next thumbnails by id; return the groups of those whose file is no longer so.
 
-    With the last id that was looked at; None when there was none left to look at.
+    Each with its tenant; and the last id that was looked at, None when there was none left.
     """
     query = (
-        "SELECT t.id, t.group_key, t.file_version, f.is_missing, f.size_bytes, f.mtime_ns"
-        " FROM thumbnails t JOIN library_files f ON f.id = t.file_id"
+        "SELECT t.id, t.group_key, t.file_version, f.is_missing, f.size_bytes, f.mtime_ns,"
+        " l.tenant_id FROM thumbnails t JOIN library_files f ON f.id = t.file_id"
+        " JOIN libraries l ON l.slug = f.library_id"
         " WHERE t.id > :after ORDER BY t.id LIMIT :limit"
     )
     rows = query_directly(conn, query, {"after": after_id, "limit": _LOOKED_AT})
     outdated = {
-        row["group_key"]
+        (row["tenant_id"], row["group_key"])
         for row in rows
         if row["is_missing"]
         or row["file_version"] != version_of(row["size_bytes"], row["mtime_ns"])
@@ -167,10 +182,13 @@ def outdated_groups(conn: Connection, after_id: int) -> tuple[set[str], int | No
     return outdated, rows[-1]["id"] if rows else None
 
 
-def cleanup(conn: Connection, cleanup_id: int) -> Row | None:
+def cleanup(conn: Connection, tenant_id: str | None, cleanup_id: int) -> Row | None:
     """Return a clean-up."""
-    query = prepared(conn, "SELECT * FROM thumbnail_cleanup_jobs WHERE id = :id")
-    return conn.execute(query, {"id": cleanup_id}).mappings().first()
+    query = prepared(
+        conn,
+        f"SELECT * FROM thumbnail_cleanup_jobs c WHERE id = :id{owned('c', tenant_id)}",
+    )
+    return conn.execute(query, {"id": cleanup_id, "tenant": tenant_id}).mappings().first()
 
 
 # Each is looked up by itself: to compare with a list, either database would read all thumbnails.

@@ -26,14 +26,16 @@ _FAMILIES = (
 )
 
 
-def waiting_job(conn: Connection, slug: str) -> Row | None:
-    """Return a scan or hash of a library, or of all, that waits for another try."""
+def waiting_job(conn: Connection, library: Row) -> Row | None:
+    """Return a scan or hash of a library, or of all of its tenant, that waits for another try."""
     query = prepared(
         conn,
         "SELECT * FROM jobs WHERE status = 'retryable' AND kind IN ('scan', 'hash')"
-        " AND (library_id = :library OR library_id IS NULL) ORDER BY retry_after, id LIMIT 1",
+        " AND (library_id = :library OR library_id IS NULL) AND tenant_id = :tenant"
+        " ORDER BY retry_after, id LIMIT 1",
     )
-    return conn.execute(query, {"library": slug}).mappings().first()
+    bound = {"library": library["slug"], "tenant": library["tenant_id"]}
+    return conn.execute(query, bound).mappings().first()
 
 
 def drop_marks(conn: Connection, slug: str) -> None:
@@ -49,7 +51,7 @@ def drop_marks(conn: Connection, slug: str) -> None:
 
 
 def drop_second_hashes(conn: Connection, slug: str) -> None:
-    """Drop the hashes of a library's files that another library has a hash of by now, or will.
+    """Drop the hashes of a library's files that another of the tenant has by now, or will have.
 
     While a library lies in the trash, other names of its files are hashed in its place, and two
     names of one file with a hash each would look like duplicates.
@@ -64,7 +66,8 @@ def drop_second_hashes(conn: Connection, slug: str) -> None:
             "  WHERE NOT name.is_missing AND name.size_bytes = library_files.size_bytes"
             "  AND name.device = library_files.device AND name.inode = library_files.inode"
             "  AND (name.content_hash IS NOT NULL OR name.needs_hash)"
-            "  AND name.library_id <> :library AND l.deleted_at IS NULL)",
+            "  AND name.library_id <> :library AND l.deleted_at IS NULL AND l.tenant_id ="
+            "   (SELECT tenant_id FROM libraries WHERE slug = :library))",
         ),
         {"library": slug},
     )

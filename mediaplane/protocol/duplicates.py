@@ -17,12 +17,15 @@ _CHUNK = 500
 DUPLICATES = "duplicate_groups"
 
 _HASHED = "NOT is_missing AND NOT needs_hash AND content_hash IS NOT NULL"
+_NOT_IN_TRASH = (
+    "library_id NOT IN (SELECT slug FROM libraries WHERE deleted_at IS NOT NULL{or_else})"
+)
 
 # The rows that may form groups: present, with a hash that is neither absent nor outdated, and not
 # of a library in the trash.
-GROUPABLE = (
-    f"{_HASHED} AND library_id NOT IN (SELECT slug FROM libraries WHERE deleted_at IS NOT NULL)"
-)
+GROUPABLE = f"{_HASHED} AND {_NOT_IN_TRASH.format(or_else='')}"
+# Those of one tenant, by what they are not: so that the index of hashes finds them all the same.
+GROUPABLE_OF_TENANT = f"{_HASHED} AND {_NOT_IN_TRASH.format(or_else=' OR tenant_id <> :tenant')}"
 
 _GIVEN = "hash_algorithm = :algorithm AND content_hash IN :hashes"
 _OF_LIBRARY = (
@@ -43,30 +46,36 @@ _OF_SHARED_FILES = (
 )
 
 _FORGET = "DELETE FROM duplicate_groups WHERE {these}"
+_FIGURES = (
+    "count(*) AS file_count, min(size_bytes), sum(size_bytes), sum(size_bytes) - min(size_bytes)"
+)
+# Every groupable file with its tenant. Files first: SQLite keeps to the order of a CROSS JOIN.
+_OWNED = (
+    "library_files CROSS JOIN"
+    " (SELECT slug, tenant_id FROM libraries WHERE deleted_at IS NULL) AS owner"
+    f" WHERE slug = library_id AND {_HASHED}"
+)
 # The groups by the files themselves, with the figures of the summary.
 COUNTED = (
-    "SELECT hash_algorithm, content_hash, count(*), min(size_bytes), sum(size_bytes),"
-    f" sum(size_bytes) - min(size_bytes) FROM library_files WHERE {GROUPABLE} AND {{these}}"
-    " GROUP BY hash_algorithm, content_hash HAVING count(*) > 1"
+    f"SELECT hash_algorithm, content_hash, tenant_id, {_FIGURES} FROM {_OWNED} AND {{these}}"
+    " GROUP BY hash_algorithm, content_hash, tenant_id HAVING count(*) > 1"
 )
-_COUNT = (
-    "INSERT INTO duplicate_groups (hash_algorithm, content_hash, file_count, size_bytes,"
-    f" total_size_bytes, reclaimable_bytes, updated_at) SELECT counted.*, {{now}} FROM ({COUNTED})"
-    " AS counted"
+_INSERT = (
+    "INSERT INTO duplicate_groups (hash_algorithm, content_hash, tenant_id, file_count, size_bytes,"
+    " total_size_bytes, reclaimable_bytes, updated_at)"
 )
+_COUNT = f"{_INSERT} SELECT counted.*, {{now}} FROM ({COUNTED}) AS counted"
 
 # The groups of hashes one after the other: whatever PostgreSQL thinks of the number of files, it
 # looks at those of each hash alone. SQLite does so anyway, and knows no LATERAL.
 _COUNT_EACH = (
-    "INSERT INTO duplicate_groups (hash_algorithm, content_hash, file_count, size_bytes,"
-    " total_size_bytes, reclaimable_bytes, updated_at) SELECT touched.*, counted.*, {now}"
-    " FROM ({files}) AS touched CROSS JOIN LATERAL"
-    " (SELECT count(*) AS copies, min(size_bytes), sum(size_bytes),"
-    f" sum(size_bytes) - min(size_bytes) FROM library_files WHERE {GROUPABLE}"
-    " AND hash_algorithm = touched.hash_algorithm AND content_hash = touched.content_hash)"
-    " AS counted WHERE copies > 1"
-).replace("{files}", _OF_FILES)
-_RISE = "ON CONFLICT (hash_algorithm, content_hash) DO UPDATE SET " + ", ".join(
+    f"{_INSERT} SELECT touched.*, counted.*, {{now}}"
+    f" FROM ({_OF_FILES}) AS touched CROSS JOIN LATERAL"
+    f" (SELECT tenant_id, {_FIGURES} FROM {_OWNED}"
+    " AND hash_algorithm = touched.hash_algorithm AND content_hash = touched.content_hash"
+    " GROUP BY tenant_id HAVING count(*) > 1) AS counted"
+)
+_RISE = "ON CONFLICT (hash_algorithm, content_hash, tenant_id) DO UPDATE SET " + ", ".join(
     f"{figure} = excluded.{figure}"
     for figure in (
         "file_count", "size_bytes", "total_size_bytes", "reclaimable_bytes", "updated_at",

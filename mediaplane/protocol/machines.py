@@ -215,7 +215,11 @@ def _cleanups() -> Machine:
                   due="execute_after",
                   when="NOT EXISTS (SELECT 1 FROM thumbnails t"
                        " WHERE t.group_key = thumbnail_cleanup_jobs.group_key"
-                       " AND t.status IN ('pending', 'running'))"),
+                       " AND t.status IN ('pending', 'running')"
+                       " AND (thumbnail_cleanup_jobs.tenant_id IS NULL"
+                       " OR thumbnail_cleanup_jobs.tenant_id = (SELECT l.tenant_id"
+                       " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
+                       " WHERE f.id = t.file_id)))"),
             # The contract gives clean-ups no heartbeat; without one, long work would be reaped.
             _data("heartbeat", sources=run, target=None, lease=Lease.KEEP,
                   path=path("heartbeat", base=_BEAT)),

@@ -119,7 +119,7 @@ jobs = new_table(
     time_column("finished_at"),
     time_column("updated_at"),
     # Read from its end for the newest first: what is appended there is appended fastest.
-    Index("ix_jobs_page", "created_at", "id"),
+    Index("ix_jobs_page", "tenant_id", "created_at", "id"),
     partial_index(
         "ix_jobs_claim",
         text("priority DESC"),
@@ -294,12 +294,13 @@ library_files = new_table(
     ),
 )
 
-# One row per content that exists more than once: a summary of `library_files`, rewritten for
+# One row per content that a tenant has more than once: a summary of `library_files`, rewritten for
 # the hashes it touches by every transaction that changes them (duplicates.py).
 duplicate_groups = new_table(
     "duplicate_groups",
     Column("hash_algorithm", String(32), primary_key=True),
     Column("content_hash", LargeBinary, primary_key=True),
+    Column("tenant_id", String(63), primary_key=True, server_default=v.DEFAULT_TENANT),
     Column("file_count", BigInteger, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
     Column("total_size_bytes", BigInteger, nullable=False),
@@ -310,13 +311,20 @@ duplicate_groups = new_table(
     time_column("updated_at"),
     Index(
         "ix_duplicate_groups_page",
+        "tenant_id",
         "rank_by_count",
         "rank_by_size",
         "hash_algorithm",
         "content_hash",
     ),
     # Read from its end: what frees most comes first.
-    Index("ix_duplicate_groups_reclaimable", "reclaimable_bytes", "hash_algorithm", "content_hash"),
+    Index(
+        "ix_duplicate_groups_reclaimable",
+        "tenant_id",
+        "reclaimable_bytes",
+        "hash_algorithm",
+        "content_hash",
+    ),
 )
 
 thumbnails = new_table(
@@ -353,6 +361,8 @@ thumbnails = new_table(
 thumbnail_cleanup_jobs = new_table(
     "thumbnail_cleanup_jobs",
     row_id(),
+    # Whose thumbnails of the group: without one, those of every tenant.
+    Column("tenant_id", String(63)),
     Column("group_key", String(100), nullable=False),
     value_column("status", v.CleanupStatus, v.CleanupStatus.PENDING),
     time_column("execute_after", nullable=False),

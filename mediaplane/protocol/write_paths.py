@@ -84,7 +84,7 @@ SUMMARISE = WritePath(
     "duplicate_groups",
     "summarise",
     updates=_SUMMARY,
-    inserts=_SUMMARY | {"hash_algorithm", "content_hash"},
+    inserts=_SUMMARY | {"hash_algorithm", "content_hash", "tenant_id"},
     deletes=True,
 )
 

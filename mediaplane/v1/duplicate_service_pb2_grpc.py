@@ -59,7 +59,8 @@ class DuplicateServiceServicer:
     """
 
     def ListDuplicateGroups(self, request, context):
-        """Lists the groups of two or more files. On unchanging data the pages neither repeat nor leave
+        """Lists the groups of two or more files of a tenant. Who sees all tenants gets the groups of each;
+        those of the same content stand together, tenant_id ascending. On unchanging data the pages neither repeat nor leave
         out a group. With a filter a page may be short, or even empty, and still have a token: no call
         looks at more than a bounded number of groups.
         """
@@ -76,8 +77,8 @@ class DuplicateServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def VerifyDuplicateGroups(self, request, context):
-        """Compares the summary that the listings read with the files themselves, and repairs it where
-        asked to. It reads every file with a hash.
+        """Compares the summary that the caller's listings read with the files themselves, and repairs it
+        where asked to. It reads every file with a hash.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

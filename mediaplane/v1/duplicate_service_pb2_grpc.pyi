@@ -19,7 +19,8 @@ class DuplicateServiceStub:
 
     def __init__(self, channel: _grpc.Channel) -> None: ...
     ListDuplicateGroups: _grpc.UnaryUnaryMultiCallable[_duplicate_service_pb2.ListDuplicateGroupsRequest, _duplicate_service_pb2.ListDuplicateGroupsResponse]
-    """Lists the groups of two or more files. On unchanging data the pages neither repeat nor leave
+    """Lists the groups of two or more files of a tenant. Who sees all tenants gets the groups of each;
+    those of the same content stand together, tenant_id ascending. On unchanging data the pages neither repeat nor leave
     out a group. With a filter a page may be short, or even empty, and still have a token: no call
     looks at more than a bounded number of groups.
     """
@@ -28,8 +29,8 @@ class DuplicateServiceStub:
     group key is malformed; an empty page when no file has that hash.
     """
     VerifyDuplicateGroups: _grpc.UnaryUnaryMultiCallable[_duplicate_service_pb2.VerifyDuplicateGroupsRequest, _duplicate_service_pb2.VerifyDuplicateGroupsResponse]
-    """Compares the summary that the listings read with the files themselves, and repairs it where
-    asked to. It reads every file with a hash.
+    """Compares the summary that the caller's listings read with the files themselves, and repairs it
+    where asked to. It reads every file with a hash.
     """
 
 class DuplicateServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -43,7 +44,8 @@ class DuplicateServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _duplicate_service_pb2.ListDuplicateGroupsRequest,
         context: _grpc.ServicerContext,
     ) -> _duplicate_service_pb2.ListDuplicateGroupsResponse:
-        """Lists the groups of two or more files. On unchanging data the pages neither repeat nor leave
+        """Lists the groups of two or more files of a tenant. Who sees all tenants gets the groups of each;
+        those of the same content stand together, tenant_id ascending. On unchanging data the pages neither repeat nor leave
         out a group. With a filter a page may be short, or even empty, and still have a token: no call
         looks at more than a bounded number of groups.
         """
@@ -64,8 +66,8 @@ class DuplicateServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _duplicate_service_pb2.VerifyDuplicateGroupsRequest,
         context: _grpc.ServicerContext,
     ) -> _duplicate_service_pb2.VerifyDuplicateGroupsResponse:
-        """Compares the summary that the listings read with the files themselves, and repairs it where
-        asked to. It reads every file with a hash.
+        """Compares the summary that the caller's listings read with the files themselves, and repairs it
+        where asked to. It reads every file with a hash.
         """
 
 def add_DuplicateServiceServicer_to_server(servicer: DuplicateServiceServicer, server: _grpc.Server) -> None: ...

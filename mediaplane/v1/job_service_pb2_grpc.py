@@ -166,7 +166,9 @@ class JobServiceServicer:
 
     def ListEvents(self, request, context):
         """Lists what happened to a job, or with parent 'jobs/-' to all jobs, oldest first: id ascending.
-        An event is listed only once no event with a lower id can appear any more.
+        An event is listed only once no event with a lower id can appear any more. For a caller of one
+        tenant a page of all jobs may be short, or even empty, and still have a token: no call looks at
+        more than a bounded number of events.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -63,7 +63,9 @@ class JobServiceStub:
     """
     ListEvents: _grpc.UnaryUnaryMultiCallable[_job_service_pb2.ListEventsRequest, _job_service_pb2.ListEventsResponse]
     """Lists what happened to a job, or with parent 'jobs/-' to all jobs, oldest first: id ascending.
-    An event is listed only once no event with a lower id can appear any more.
+    An event is listed only once no event with a lower id can appear any more. For a caller of one
+    tenant a page of all jobs may be short, or even empty, and still have a token: no call looks at
+    more than a bounded number of events.
     """
 
 class JobServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -169,7 +171,9 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _grpc.ServicerContext,
     ) -> _job_service_pb2.ListEventsResponse:
         """Lists what happened to a job, or with parent 'jobs/-' to all jobs, oldest first: id ascending.
-        An event is listed only once no event with a lower id can appear any more.
+        An event is listed only once no event with a lower id can appear any more. For a caller of one
+        tenant a page of all jobs may be short, or even empty, and still have a token: no call looks at
+        more than a bounded number of events.
         """
 
 def add_JobServiceServicer_to_server(servicer: JobServiceServicer, server: _grpc.Server) -> None: ...

@@ -46,7 +46,7 @@ class Watcher:
         self.seen: list[int] = []
         self._feed, self._job_ids, self._after_id = feed, frozenset(job_ids) or None, after_id
         self._thread = threading.Thread(target=self._follow)
-        self._box = self._feed.mailbox(self._job_ids)
+        self._box = self._feed.mailbox(None, self._job_ids)
 
     def __enter__(self) -> Self:
         self.mailbox = self._box.__enter__()
@@ -232,7 +232,10 @@ def test_fifty_watchers_of_a_job_see_every_event_once(database: Databases) -> No
 
 def test_a_slow_watcher_falls_behind_and_still_sees_everything(database: Databases) -> None:
     job = add_job(database)
-    with feeding(database, recent_events=5) as feed, feed.mailbox(frozenset({job})) as mailbox:
+    with (
+        feeding(database, recent_events=5) as feed,
+        feed.mailbox(None, frozenset({job})) as mailbox,
+    ):
         appended = [append_now(database, job) for _ in range(3)]
         feed.look()
         stream = feed.follow(mailbox, 0)
@@ -247,7 +250,7 @@ def test_a_slow_watcher_falls_behind_and_still_sees_everything(database: Databas
 
 def test_what_the_feed_keeps_does_not_grow_with_the_history(database: Databases) -> None:
     job = add_job(database)
-    with feeding(database, recent_events=10) as feed, feed.mailbox(frozenset({job})) as idle:
+    with feeding(database, recent_events=10) as feed, feed.mailbox(None, frozenset({job})) as idle:
         with database.control.write() as conn:
             appended = [append(conn, job) for _ in range(100)]
         feed.look()
@@ -259,8 +262,8 @@ def test_an_event_concerns_those_alone_who_watch_its_job(database: Databases) ->
     mine, theirs = add_job(database), add_job(database)
     with (
         feeding(database) as feed,
-        feed.mailbox(frozenset({mine})) as concerned,
-        feed.mailbox(None) as all_jobs,
+        feed.mailbox(None, frozenset({mine})) as concerned,
+        feed.mailbox(None, None) as all_jobs,
     ):
         append_now(database, theirs)
         feed.look()
@@ -284,7 +287,7 @@ def test_the_streams_end_when_the_feed_stops(database: Databases) -> None:
     with feeding(database) as feed:
 
         def follow() -> None:
-            with feed.mailbox(None) as mailbox:
+            with feed.mailbox(None, None) as mailbox:
                 for message in feed.follow(mailbox, 0):
                     followed.append(message.event_id)  # noqa: PERF401 - seen at once
 

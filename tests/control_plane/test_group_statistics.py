@@ -11,7 +11,7 @@ def test_without_duplicates_all_figures_are_zero(database: Databases) -> None:
     with database.control.write() as conn:
         add_files(conn, add_library(conn, "photos"), [content(1), content(2), {}])
         summarise_all(conn)
-        assert set(statistics.groups(conn).values()) == {0}
+        assert set(statistics.groups(conn, None).values()) == {0}
 
 
 def test_the_figures_are_the_sums_over_all_groups(database: Databases) -> None:
@@ -20,7 +20,7 @@ def test_the_figures_are_the_sums_over_all_groups(database: Databases) -> None:
     with database.control.write() as conn:
         add_files(conn, add_library(conn, "photos"), rows)
         summarise_all(conn)
-        figures, groups = statistics.groups(conn), expected_groups(conn)
+        figures, groups = statistics.groups(conn, None), expected_groups(conn)
     assert figures["groups"] == len(groups) == 2
     assert figures["grouped_files"] == sum(group.file_count for group in groups) == 5
     assert figures["duplicate_files"] == 3

@@ -47,7 +47,7 @@ class Planned(NamedTuple):
 def plan(conn: Connection, library: str | None = None) -> Planned:
     """Plan a hash job, and cancel it to make room for the next."""
     job = admission.create(conn, admission.Wanted(JobKind.HASH, library))
-    admission.cancel(conn, job["id"])
+    admission.cancel(conn, None, job["id"])
     items = conn.execute(select(job_items).where(job_items.c.job_id == job["id"])).mappings()
     marked = select(library_files.c.id).where(library_files.c.needs_hash)
     return Planned(

@@ -80,7 +80,7 @@ def counts(database: Databases, tables: tuple[str, ...] = OF_LIBRARIES) -> dict[
 
 def bite(database: Database, slug: str) -> trash.Purged:
     with database.write() as conn:
-        return trash.purge(conn, slug)
+        return trash.purge(conn, None, slug)
 
 
 def purge(control: ControlPlane, slug: str) -> pb.PurgeLibraryResponse:

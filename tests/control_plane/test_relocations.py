@@ -8,7 +8,7 @@ from sqlalchemy import insert, select, text, update
 from control_plane.policy import admission
 from control_plane.store import relocations
 from mediaplane.protocol.tables import assets, library_files, thumbnails, video_frames
-from mediaplane.protocol.values import JobKind
+from mediaplane.protocol.values import DEFAULT_TENANT, JobKind
 from tests.control_plane.test_moved_files import absorbed, ids, known
 from tests.support.databases import Databases
 from tests.support.files import add_library, content, expected_groups, summarise_all
@@ -35,7 +35,7 @@ def hash_new(database: Databases, **contents: int) -> None:
 
 def follow(database: Databases) -> int:
     with database.control.write() as conn:
-        followed = relocations.follow(conn)
+        followed = relocations.follow(conn, DEFAULT_TENANT)
         assert groups_of(database) == expected_groups(conn)
         return followed
 
@@ -166,7 +166,7 @@ def test_missing_files_are_looked_for_by_their_hashes_and_nothing_else_is_read(
         if conn.dialect.name == "postgresql":
             conn.execute(text("SET LOCAL enable_seqscan = off"))
         explain = "EXPLAIN QUERY PLAN " if conn.dialect.name == "sqlite" else "EXPLAIN "
-        lines = conn.execute(text(explain + relocations._FOUND)).all()
+        lines = conn.execute(text(explain + relocations._FOUND), {"tenant": DEFAULT_TENANT}).all()
         found = "\n".join(str(line[-1]) for line in lines)
     assert "ix_library_files_missing" in found
     assert "ix_library_files_dedup_group" in found

@@ -250,12 +250,12 @@ def test_the_schedules_of_a_purged_library_go_with_it(calendar: Calendar) -> Non
     calendar.add("nightly", "rescan", library_id=calendar.library("photos"))
     calendar.add("tidy", "sweep")
     with calendar.database.control.write() as conn:
-        trash.delete(conn, "photos")
+        trash.delete(conn, None, "photos")
     calendar.make_due("nightly")
     calendar.attend()
     assert "'photos' is in the trash" in calendar.get("nightly")["last_skip_reason"]
     with calendar.database.control.write() as conn:
-        assert trash.purge(conn, "photos").is_gone
+        assert trash.purge(conn, None, "photos").is_gone
     with calendar.database.control.read() as conn:
         assert list(conn.scalars(text("SELECT name FROM schedules"))) == ["tidy"]
 

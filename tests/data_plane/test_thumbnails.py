@@ -182,7 +182,7 @@ def test_a_thumbnail_that_is_asked_for_again_meanwhile_survives_the_cleanup(
 ) -> None:
     row_id = studio.add_thumbnail(b"a.jpg", status="failed", retry_after=1000)
     removed: list[object] = []
-    task = cleanup_task(database.data, {"group_key": "shown"})
+    task = cleanup_task(database.data, {"tenant_id": None, "group_key": "shown"})
     cleaner = threading.Thread(target=lambda: removed.extend(task.forget()))
     with database.control.write() as conn:
         assert gate.take(conn, THUMBNAILS, "requeue", row_id)

@@ -173,7 +173,7 @@ def test_a_shard_of_a_library_in_the_trash_is_not_read(
         hashed_library(desk, root, b"a")
     job_id = desk.create(JobKind.VERIFY)
     with database.control.write() as conn:
-        trash.delete(conn, LIBRARY)
+        trash.delete(conn, None, LIBRARY)
     with pytest.raises(Fail, match="in the trash") as caught:
         verification.verify_task(database.data, desk.items(job_id)[0])
     assert caught.value.code == "library_gone"

@@ -58,9 +58,9 @@ def govern(database: Database, cancelled: int, hurried: int) -> None:
     with database.write() as conn:
         admission.create_many(conn, [wanted("first"), wanted("second")])
     with database.write() as conn:
-        admission.cancel(conn, cancelled)
+        admission.cancel(conn, None, cancelled)
     with database.write() as conn, suppress(FailedPrecondition):  # it waits already
-        admission.retry(conn, hurried)
+        admission.retry(conn, None, hurried)
     recovery.recover(database, AT_ONCE)
 
 
@@ -91,7 +91,7 @@ def _deeds(worker: Worker, control: Database) -> Deed:
 
     def request_of(job_id: int) -> str:
         with control.read() as conn:
-            (job,) = jobs.get_many(conn, [job_id])
+            (job,) = jobs.get_many(conn, None, [job_id])
             return str(job["request_id"])
 
     def act(row: RowMapping, ctx: Context, probe: Callable[[], None]) -> None:
@@ -104,7 +104,7 @@ def _deeds(worker: Worker, control: Database) -> Deed:
                 raise Retry("not_now", "Not this time.")
             case "cancel":
                 with control.write() as conn:
-                    admission.cancel(conn, row["id"])
+                    admission.cancel(conn, None, row["id"])
                 beat()
             case "release":
                 worker.leases.stopping.set()

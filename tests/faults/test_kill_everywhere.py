@@ -97,7 +97,7 @@ def leave_behind(site: Site) -> dict[str, int]:
         assert gate.take(conn, JOBS, "retry", lessee.row_id, lessee, error_code="test",
                          error_message="Not this time.")  # fmt: skip
     with site.database.control.write() as conn:
-        admission.cancel(conn, ids["stopped"])
+        admission.cancel(conn, None, ids["stopped"])
         ids["to be cancelled"] = admission.create(conn, wanted("to be cancelled"))["id"]
     expire(site.database.control)
     return ids

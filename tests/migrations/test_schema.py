@@ -33,6 +33,7 @@ REVISIONS = [
     "0017_lookups",
     "0018_access",
     "0019_schedules",
+    "0020_tenants",
 ]
 # They change rows, and no table.
 OF_ROWS_ONLY = {"0015_prefix_and_end"}

@@ -95,7 +95,7 @@ INSERTS = {
     "scan_sessions.open": "library_id job_id lease_epoch started_at",
     "scan_entries.stage": "session_id change rel_path media_type size_bytes mtime_ns device inode",
     "scan_errors.report": "session_id rel_path error_code error_message",
-    "duplicate_groups.summarise": "hash_algorithm content_hash file_count size_bytes"
+    "duplicate_groups.summarise": "hash_algorithm content_hash tenant_id file_count size_bytes"
     " total_size_bytes reclaimable_bytes updated_at",
     "worker_status.register": "worker_id state stats last_seen_at started_at",
     "video_frames.record": "asset_id timestamp_ms is_keyframe",
@@ -112,7 +112,7 @@ POLICY = {
     "library_files": "id library_id rel_path media_type size_bytes mtime_ns device inode"
     " is_missing created_at",
     "thumbnails": "id file_id file_version group_key media_type format size_px created_at",
-    "thumbnail_cleanup_jobs": "id group_key execute_after created_at",
+    "thumbnail_cleanup_jobs": "id tenant_id group_key execute_after created_at",
     "wal_maintenance_jobs": "id requested_mode execute_after created_at",
     "assets": "id library_id rel_path type mtime size tags_model_id created_at",
     "worker_status": "command commanded_at",

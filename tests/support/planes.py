@@ -25,7 +25,7 @@ from mediaplane.protocol.bell import Bell
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.kinds import ProbePayload
 from mediaplane.protocol.tables import events, job_items, jobs, library_files, worker_status
-from mediaplane.protocol.values import JobKind, WorkerCommand
+from mediaplane.protocol.values import DEFAULT_TENANT, JobKind, WorkerCommand
 from mediaplane.tokens import Tokens
 from tests.support.databases import Databases
 from tests.support.waiting import eventually
@@ -87,7 +87,14 @@ class Desk:
 
     def add_library(self, root: Path, **settings: Any) -> None:
         with self.database.write() as conn:
-            libraries.create(conn, slug=LIBRARY, name="Pictures", root=bytes(root), **settings)
+            libraries.create(
+                conn,
+                DEFAULT_TENANT,
+                slug=LIBRARY,
+                name="Pictures",
+                root=bytes(root),
+                **settings,
+            )
 
     def create(self, kind: JobKind, **options: Any) -> int:
         with self.database.write() as conn:
@@ -109,7 +116,7 @@ class Desk:
 
     def cancel(self, job_id: int) -> None:
         with self.database.write() as conn:
-            admission.cancel(conn, job_id)
+            admission.cancel(conn, None, job_id)
 
     def job(self, job_id: int) -> RowMapping:
         with self.database.read() as conn:

@@ -9,6 +9,7 @@ from control_plane.policy import libraries, runs, schedules
 from mediaplane.protocol.clock import database_time
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.tables import jobs
+from mediaplane.protocol.values import DEFAULT_TENANT
 from tests.support import worker
 from tests.support.databases import Databases
 
@@ -24,17 +25,17 @@ class Calendar:
     def library(self, slug: str, **settings: Any) -> str:
         with self.database.control.write() as conn:
             root = b"/media/" + slug.encode()
-            libraries.create(conn, slug=slug, name=slug, root=root, **settings)
+            libraries.create(conn, DEFAULT_TENANT, slug=slug, name=slug, root=root, **settings)
         return slug
 
     def add(self, name: str, action: str, *, cron: str = "0 3 * * *", **columns: Any) -> str:
         with self.database.control.write() as conn:
-            schedules.create(conn, name, {"action": action, "cron": cron, **columns})
+            schedules.create(conn, None, name, {"action": action, "cron": cron, **columns})
         return name
 
     def get(self, name: str) -> Row:
         with self.database.control.read() as conn:
-            return schedules.get(conn, name)
+            return schedules.get(conn, None, name)
 
     def make_due(self, name: str, late_ms: int = 0) -> int:
         """Let the time of a schedule have come so long ago, and return it."""
@@ -49,7 +50,7 @@ class Calendar:
 
     def run(self, name: str) -> None:
         with self.database.control.write() as conn:
-            runs.begin(conn, name, 30)
+            runs.begin(conn, None, name, 30)
 
     def work(self, step: str = "complete", **values: Any) -> Row:
         """Do the job that waits."""
