@@ -7,6 +7,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from PIL import Image
 from sqlalchemy import make_url, text
 
 from mediaplane.protocol.engines import DATA_PLANE_ROLE
@@ -28,7 +29,7 @@ def authority(tmp_path: Path) -> Authority:
 
 @pytest.fixture
 def cluster(tmp_path: Path, authority: Authority) -> Cluster:
-    """A cluster with a certificate and some media."""
+    """A cluster with a certificate and a picture."""
     cluster = Cluster(tmp_path)
     certificate, key = authority.issue("mediaplane")
     cluster.secrets["mediaplane-tls"] = {
@@ -36,8 +37,7 @@ def cluster(tmp_path: Path, authority: Authority) -> Cluster:
         "tls.key": key.read_text(),
     }
     media = cluster.claim("mediaplane-media")
-    for name in ("a.bin", "b.bin", "c.bin"):
-        (media / name).write_bytes(b"twice" if name != "c.bin" else b"once")
+    Image.new("RGB", (640, 480), "red").save(media / "red.jpg")
     media.chmod(0o555)
     return cluster
 
@@ -46,6 +46,7 @@ def cluster(tmp_path: Path, authority: Authority) -> Cluster:
 def client(tmp_path: Path, authority: Authority) -> Commands:
     """The command line on a machine outside of the cluster."""
     client = Commands(tmp_path / "client")
+    client.state.mkdir()
     client.environment["MEDIAPLANE_TLS_CA"] = str(authority.certificate)
     return client
 
@@ -99,7 +100,11 @@ def work(client: Commands, control: Pod, data: Pod) -> None:
     )
     client.run("library", "add", "Media", root)
     client.run("scan", "media")
-    assert len(client.json("file", "list", "media")["files"]) == 3
+    client.environment["MEDIAPLANE_DATA_ADDRESS"] = data.address(50052)
+    made = client.state / "red.webp"
+    client.run("thumbnail", "get", f"{root}/red.jpg", "--output", made)
+    with Image.open(made) as thumbnail:
+        assert thumbnail.size == (320, 240)
 
 
 def test_the_sqlite_edition_starts_does_a_job_and_stops_in_time(
