@@ -148,7 +148,7 @@ def _add(conn: Connection, asker: str | None, *, kind: JobKind, **columns: Any) 
         request_id = columns.get("request_id")
         first = jobs.by_request(conn, columns["tenant_id"], request_id) if request_id else None
         if first is None:
-            raise _occupied(conn, asker)
+            raise occupied(conn, asker)
         # The same request came in twice at once.
         return _same_request(first, kind, columns["library_id"])
     if kind in _ONE_AT_A_TIME:
@@ -201,7 +201,8 @@ def _owner(conn: Connection, wanted: Wanted) -> str:
     return library["tenant_id"] if library else DEFAULT_TENANT
 
 
-def _occupied(conn: Connection, asker: str | None) -> Exception:
+def occupied(conn: Connection, asker: str | None) -> Exception:
+    """Return what to say to who wants a scan or hash beside another."""
     active = jobs.active_campaign(conn)
     if active is None:
         return ActiveJobExists("Another scan or hash has ended just now; ask again.")
@@ -224,7 +225,7 @@ def _exists(asker: str | None, active: Row, kinds_of_one: str) -> ActiveJobExist
 def _requeue(conn: Connection, asker: str | None, job: Row) -> None:
     moved = jobs.requeue(conn, "requeue_now", job["id"])
     if moved is None:
-        raise _occupied(conn, asker)
+        raise occupied(conn, asker)
     if not moved:
         raise FailedPrecondition(f"Job {job['id']} has just moved on; look at it again.")
     libraries.settle_scan_status(conn)

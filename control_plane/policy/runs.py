@@ -147,6 +147,8 @@ def _rescan(conn: Connection, schedule: Row) -> Progress:
     """Scan one library after the other, for only one scan may be active; then hash."""
     if schedule["run_position"] == _HASHED:
         return None
+    if jobs.active_campaign(conn) is not None:  # cheaper than to try again and again meanwhile
+        raise admission.occupied(conn, schedule["tenant_id"])
     slug = _next_library(conn, schedule)
     if slug is not None:
         return _admit(conn, admission.Wanted(JobKind.SCAN, slug, schedule["tenant_id"]), slug)

@@ -1,12 +1,14 @@
 """Control planes that are killed and that race each other run every schedule exactly once."""
 
 import os
+from pathlib import Path
 from random import Random
 
 from sqlalchemy import select
 
 from mediaplane.protocol.tables import jobs
 from tests.faults.site import Site
+from tests.faults.test_clocks import HOUR_MS, false_clock
 from tests.support import worker
 from tests.support.schedules import Calendar
 from tests.support.waiting import eventually
@@ -58,6 +60,24 @@ def test_a_run_over_all_libraries_is_carried_on_by_whoever_is_left(site: Site) -
     eventually(lambda: calendar.get("nightly")["last_outcome"] == "completed", 60)
     site.zygote.end(plane)
     assert done == [*libraries, None]  # the hash at the end is of all
+
+
+def test_a_control_plane_whose_clock_is_ahead_runs_nothing_before_its_time(
+    postgres_site: Site, tmp_path: Path
+) -> None:
+    calendar = Calendar(postgres_site.database)
+    calendar.add("tidy", "sweep", cron="@hourly")
+    calendar.add("monthly", "verify", library_id=calendar.library("photos"))
+    calendar.make_due("monthly", late_ms=-2 * HOUR_MS)
+    with false_clock(tmp_path) as clock:
+        clock.set("+5h")
+        ahead = Site(postgres_site.database, clock.zygote, tmp_path)
+        ahead.start_control(schedule_seconds=0.05)
+        calendar.make_due("tidy")
+        eventually(lambda: calendar.get("tidy")["last_outcome"] == "running", 60)
+        clock.zygote.clear()
+    assert [kind for kind, *_ in calendar.jobs()] == ["sweep"]
+    assert calendar.get("tidy")["next_run_at"] - calendar.now() <= HOUR_MS
 
 
 def last_job(site: Site) -> int:
