@@ -158,7 +158,7 @@ class Worker:
                 self._shutdown.set()
             case WorkerCommand.FORENSIC_DUMP:
                 path = self.flight_log.dump("asked for by an operator")
-                log.warning("Wrote the flight log to %s", path)
+                log.warning("Wrote the flight log to logs/forensics/%s", path.name)
             case WorkerCommand.NONE:
                 pass
 

@@ -14,6 +14,7 @@ from sqlalchemy.exc import OperationalError
 from mediaplane import settings
 from mediaplane.errors import UnusableDatabase, UnusableSettings
 from mediaplane.locations import Locations
+from mediaplane.logs import LogFormatter
 from mediaplane.protocol.database import explain
 
 Settings = TypeVar("Settings")
@@ -29,7 +30,8 @@ def main(kind: type[Settings], run: Callable[..., None]) -> int:
     shown = logging.StreamHandler(sys.stderr)
     # A level of its own: loggers may be opened wider for a record that is kept in memory.
     shown.setLevel(logging.WARNING)
-    logging.basicConfig(handlers=[shown], format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    shown.setFormatter(LogFormatter())
+    logging.basicConfig(handlers=[shown])
     try:
         chosen = settings.read(kind, os.environ)
         locations = Locations.from_environment(os.environ)

@@ -19,6 +19,8 @@ from mediaplane.tokens import Tokens
 from mediaplane.transport import TransportSettings
 
 _MAX_MESSAGE = 4 << 20
+# Many more than there are places: a client that meets this limit waits without being told why.
+_MAX_CONNECTION_CALLS = 2048
 # Answers health checks and refusals, which never wait.
 _SPARE_THREADS = 4
 
@@ -53,7 +55,10 @@ def build_server(
             ("grpc.max_receive_message_length", _MAX_MESSAGE),
             ("grpc.max_send_message_length", _MAX_MESSAGE),
             ("grpc.max_metadata_size", 16 << 10),
-            ("grpc.max_concurrent_streams", threads),
+            ("grpc.max_concurrent_streams", _MAX_CONNECTION_CALLS),
+            # Beyond these gRPC itself drops calls, as if the caller had cancelled them.
+            ("grpc.server.max_pending_requests", 16 * _MAX_CONNECTION_CALLS),
+            ("grpc.server.max_pending_requests_hard_limit", 32 * _MAX_CONNECTION_CALLS),
             ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
         ],
     )

@@ -7,16 +7,22 @@ that there is neither without the other, whatever dies at whatever moment.
 import re
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, insert, update
+from sqlalchemy import Connection, update
 
+from mediaplane.protocol.clock import NOW_SQL
+from mediaplane.protocol.driver import query_directly
 from mediaplane.protocol.tables import audit_log
 from mediaplane.protocol.values import Peer, Role
 
 # Only what can be a resource name is kept: a request may hold anything in its place.
 _RESOURCE = re.compile(r"[A-Za-z]{1,32}(?:/[A-Za-z0-9._:@-]{1,80}){1,3}")
 _DONE = "OK"
+_COLUMNS = ("caller", "role", "tenant_id", "peer", "method", "resource", "code")
+_INSERT = (
+    f"INSERT INTO audit_log (called_at, {', '.join(_COLUMNS)})"
+    f" VALUES ({{now}}, {', '.join(f':{column}' for column in _COLUMNS)}) RETURNING id"
+)
 
 
 @dataclass
@@ -61,7 +67,9 @@ def concerns(resource: str) -> None:
 
 def append(conn: Connection, entry: Entry) -> int:
     """Write an entry; it has its row when the transaction has committed."""
-    row = {
+    # Straight to the driver: every change of every caller comes through here.
+    sql = _INSERT.format(now=NOW_SQL[conn.dialect.name])
+    bound = {
         "caller": entry.caller[:100],
         "role": entry.role,
         "tenant_id": entry.tenant_id,
@@ -70,8 +78,8 @@ def append(conn: Connection, entry: Entry) -> int:
         "resource": entry.resource[:200],
         "code": entry.code,
     }
-    added: Any = conn.execute(insert(audit_log).values(row)).inserted_primary_key
-    return int(added[0])
+    (added,) = query_directly(conn, sql, bound)
+    return int(added["id"])
 
 
 def correct(conn: Connection, entry: Entry) -> None:

@@ -29,7 +29,13 @@ def execute_directly(conn: Connection, sql: str, bound: Mapping[str, Any]) -> li
         if is_lost:
             conn.invalidate(error)
         raise DBAPIError.instance(
-            sql, bound, error, driver_error, connection_invalidated=is_lost, dialect=conn.dialect
+            sql,
+            bound,
+            error,
+            driver_error,
+            hide_parameters=True,
+            connection_invalidated=is_lost,
+            dialect=conn.dialect,
         ) from error
     if conn.dialect.name == "sqlite":
         names = [column[0] for column in cursor.description]

@@ -69,7 +69,12 @@ def checked_url(text_url: str) -> URL:
 
 def open_engine(url: URL, plane: Plane) -> Engine:
     """Return the engine through which a plane uses the database."""
-    options: dict[str, Any] = {"execution_options": {"mediaplane_plane": plane}}
+    # What a statement is executed with may be a file's name or the hash of a token: no error is to
+    # quote it.
+    options: dict[str, Any] = {
+        "execution_options": {"mediaplane_plane": plane},
+        "hide_parameters": True,
+    }
     if url.get_backend_name() == "postgresql":
         engine = create_engine(
             url,

@@ -1,0 +1,134 @@
+"""A server with more calls than it can take says so at once, and still tells how it is."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc import StatusCode
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from mediaplane.client import open_channel
+from mediaplane.serving import Service, build_server
+from mediaplane.v1 import job_service_pb2 as jobs_v1
+from mediaplane.v1.job_service_pb2_grpc import JobServiceStub
+from tests.support.control import refusal
+from tests.support.waiting import eventually
+
+GET = jobs_v1.GetJobRequest(name="jobs/1")
+CALLS, STREAMS = 2, 2
+THREADS = CALLS + STREAMS
+# Those that run, and as many again that wait for a thread.
+PLACES = 2 * THREADS
+
+
+class Busy:
+    """A server whose calls last until they are let go."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.let_go = threading.Event()
+        self._lock = threading.Lock()
+        self.running = 0
+
+    def service(self) -> Service:
+        def get(_request: Any, _context: Any) -> Any:
+            with self._lock:
+                self.running += 1
+            assert self.let_go.wait(60)
+            with self._lock:
+                self.running -= 1
+            return jobs_v1.Job(name="jobs/1")
+
+        def watch(_request: Any, _context: Any) -> Iterator[Any]:
+            yield from ()
+
+        handlers: dict[str, Any] = {
+            "GetJob": grpc.unary_unary_rpc_method_handler(
+                get, jobs_v1.GetJobRequest.FromString, jobs_v1.Job.SerializeToString
+            ),
+            "WatchJobs": grpc.unary_stream_rpc_method_handler(
+                watch,
+                jobs_v1.WatchJobsRequest.FromString,
+                jobs_v1.WatchJobsResponse.SerializeToString,
+            ),
+        }
+        name = "mediaplane.v1.JobService"
+        service = grpc.method_handlers_generic_handler(name, handlers)
+        return name, lambda server: server.add_generic_rpc_handlers((service,))
+
+    def fill(self, jobs: JobServiceStub) -> list[Any]:
+        """Make as many calls as there are places, and return them when all threads are busy."""
+        calls = [jobs.GetJob.future(GET, timeout=60) for _ in range(PLACES)]
+        eventually(lambda: self.running == THREADS)
+        eventually(lambda: self._is_full(jobs))
+        return calls
+
+    def _is_full(self, jobs: JobServiceStub) -> bool:
+        # Calls are taken on one by one, so the last may not have been when all threads are busy.
+        probe = jobs.GetJob.future(GET, timeout=60)
+        try:
+            probe.result(timeout=0.2)
+        except grpc.FutureTimeoutError:
+            probe.cancel()
+        except grpc.RpcError as error:
+            return error.code() is StatusCode.RESOURCE_EXHAUSTED
+        return False
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Iterator[Busy]:
+    server = Busy(f"unix:{tmp_path / 's'}")
+    with serving(server):
+        yield server
+
+
+@contextmanager
+def serving(busy: Busy) -> Iterator[None]:
+    server, _ = build_server(busy.address, [busy.service()], calls=CALLS, streams=STREAMS)
+    server.start()
+    try:
+        yield
+    finally:
+        busy.let_go.set()
+        server.stop(10).wait()
+
+
+def test_a_call_too_many_is_refused_and_told_to_come_again(busy: Busy) -> None:
+    with open_channel(busy.address) as channel:
+        jobs = JobServiceStub(channel)
+        calls = busy.fill(jobs)
+        told = refusal(jobs.GetJob, GET)
+        assert (told.code, told.reason) == (StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
+        assert "try again" in told.text
+        stream = refusal(jobs.WatchJobs, jobs_v1.WatchJobsRequest())
+        assert (stream.code, stream.reason) == (told.code, told.reason)
+        assert busy.running == THREADS, "it was refused while all threads were busy"
+        busy.let_go.set()
+        assert {call.result(timeout=60).name for call in calls} == {"jobs/1"}
+        assert jobs.GetJob(GET, timeout=60).name == "jobs/1"
+
+
+def test_health_is_told_while_every_thread_is_busy(busy: Busy) -> None:
+    with open_channel(busy.address) as channel:
+        busy.fill(JobServiceStub(channel))
+        health: Any = health_pb2_grpc.HealthStub(channel)
+        request = health_pb2.HealthCheckRequest()
+        answers = [health.Check(request, timeout=30) for _ in range(20)]
+        watched = next(iter(health.Watch(request, timeout=30)))
+        assert busy.running == THREADS, "it was told while all threads were busy"
+    serving = health_pb2.HealthCheckResponse.SERVING
+    assert {answer.status for answer in (*answers, watched)} == {serving}
+
+
+def test_calls_that_were_given_up_leave_their_places(busy: Busy) -> None:
+    with open_channel(busy.address) as channel:
+        jobs = JobServiceStub(channel)
+        for call in busy.fill(jobs):
+            call.cancel()
+        busy.let_go.set()
+        eventually(lambda: busy.running == 0)
+        assert jobs.GetJob(GET, timeout=60).name == "jobs/1"
