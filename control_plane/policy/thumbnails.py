@@ -1,7 +1,6 @@
 """Decides which thumbnails are made: one of each picture, and no more at a time than may wait."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -10,10 +9,9 @@ from sqlalchemy.exc import IntegrityError
 from control_plane.store import thumbnails
 from control_plane.store.thumbnails import Picture
 from mediaplane.errors import FailedPrecondition, InvalidArgument, NotFound, Overloaded
-from mediaplane.protocol.database import Database
+from mediaplane.protocol.database import Database, Topic, changed
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.values import ThumbnailFormat
-from mediaplane.protocol.versions import version_of
 
 MAX_BATCH = 500
 MAX_GROUP_KEY = 100
@@ -23,8 +21,7 @@ _MAX_SIZE_PX = 4096
 _MAX_DELAY_MS = 10 * 365 * 86_400_000
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(NamedTuple):
     """A thumbnail that somebody asks for."""
 
     library: str
@@ -34,32 +31,24 @@ class Wanted:
     group_key: str = ""  # empty: the name of the file
 
 
-class _Asked(NamedTuple):
-    """What was asked for, and how much of it there is."""
-
-    pictures: list[Picture]
-    new: dict[Picture, dict[str, str]]  # with what else to store of each
-    known: dict[Picture, Row]
-
-
 def request(
     database: Database, tenant_id: str | None, wanted: Sequence[Wanted], capacity: int
 ) -> list[Row]:
     """Return a thumbnail for each that is wanted; those that are to be made wait for a worker."""
     for one in wanted:
         _check(one)
+    asked = {_picture(one): one for one in wanted}
     with database.read() as conn:
-        asked = _look(conn, tenant_id, wanted)
-    due = [row["id"] for row in asked.known.values() if row["is_due"]]
+        found = _look(conn, tenant_id, asked)
     # Most pictures are asked for again and again: no need to wait for a turn to write.
-    if not asked.new and not due:
-        return [asked.known[one] for one in asked.pictures]
-    try:
-        with database.write() as conn:
-            found = _admit(conn, asked, due, capacity)
-    except IntegrityError:
-        raise NotFound("A file was removed in this moment; ask again for the others.") from None
-    return [found[one] for one in asked.pictures]
+    if not all(map(_is_at_hand, found.values())):
+        try:
+            with database.write(held=thumbnails.QUEUE) as conn:
+                found |= _admit(conn, tenant_id, asked, found, capacity)
+                changed(conn, Topic.WORK)
+        except IntegrityError:
+            raise NotFound("A file was removed in this moment; ask again for the others.") from None
+    return [found[_picture(one)] for one in wanted]
 
 
 def get(conn: Connection, tenant_id: str | None, thumbnail_id: int) -> Row:
@@ -96,39 +85,49 @@ def check_group_key(group_key: str) -> None:
         raise InvalidArgument(f"A group_key has up to {MAX_GROUP_KEY} printable characters.")
 
 
-def _look(conn: Connection, tenant_id: str | None, wanted: Sequence[Wanted]) -> _Asked:
-    files = thumbnails.files(conn, tenant_id, {one.file_id for one in wanted})
-    stored = {}
-    pictures = []
-    for one in wanted:
-        file = _usable(files.get(one.file_id), one)
-        version = version_of(file["size_bytes"], file["mtime_ns"])
-        picture = Picture(one.file_id, version, one.size_px or DEFAULT_SIZE_PX, one.format)
-        pictures.append(picture)
-        group_key = one.group_key or _name(one)
-        stored[picture] = {"group_key": group_key, "media_type": file["media_type"]}
-    known = thumbnails.find(conn, stored)
-    new = {picture: stored[picture] for picture in stored if picture not in known}
-    return _Asked(pictures, new, known)
+def _look(
+    conn: Connection, tenant_id: str | None, asked: Mapping[Picture, Wanted]
+) -> dict[Picture, Row]:
+    found = thumbnails.look(conn, tenant_id, asked)
+    return {picture: _usable(found.get(picture), one) for picture, one in asked.items()}
 
 
 def _admit(
-    conn: Connection, asked: _Asked, due: Sequence[int], capacity: int
+    conn: Connection,
+    tenant_id: str | None,
+    asked: Mapping[Picture, Wanted],
+    found: Mapping[Picture, Row],
+    capacity: int,
 ) -> dict[Picture, Row]:
-    thumbnails.lock_queue(conn)
-    found = asked.known | thumbnails.requeue(conn, due, capacity)
-    found |= thumbnails.add(conn, asked.new, capacity)
-    unmet = [one for one in {*asked.pictures} if one not in found or found[one]["is_due"]]
+    """Have made what is not at hand, all of it or nothing."""
+    missing = [picture for picture, row in found.items() if not _is_at_hand(row)]
+    due = [found[picture]["id"] for picture in missing if found[picture]["is_due"]]
+    groups = {
+        picture: asked[picture].group_key or _name(asked[picture])
+        for picture in missing
+        if found[picture]["id"] is None
+    }
+    waiting = thumbnails.requeue(conn, due, capacity) | thumbnails.add(conn, groups, capacity)
+    waiting = {picture: {**found[picture], **row} for picture, row in waiting.items()}
+    unmet = {picture: asked[picture] for picture in missing if picture not in waiting}
     if unmet:
         # Somebody else may have asked for the same in the meantime; else there was no room.
-        found |= thumbnails.find(conn, unmet)
-    if any(one not in found or found[one]["is_due"] for one in unmet):
+        waiting |= _look(conn, tenant_id, unmet)
+    if not all(map(_is_at_hand, waiting.values())):
         raise Overloaded(
             f"No room for {len(unmet)} more: at most {capacity} thumbnails may wait"
             " (MEDIAPLANE_THUMBNAIL_CAPACITY). Ask again when some of them are made.",
             capacity=str(capacity),
         )
-    return found
+    return waiting
+
+
+def _is_at_hand(row: Row) -> bool:
+    return row["id"] is not None and not row["is_due"]
+
+
+def _picture(wanted: Wanted) -> Picture:
+    return Picture(wanted.file_id, wanted.size_px or DEFAULT_SIZE_PX, wanted.format)
 
 
 def _usable(file: Row | None, wanted: Wanted) -> Row:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -13,16 +13,16 @@ from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed, lock
 from mediaplane.protocol.driver import Row, query_directly
 from mediaplane.protocol.machines import THUMBNAILS
-from mediaplane.protocol.statements import among, id_list, records, sql_type
-from mediaplane.protocol.tables import thumbnail_cleanup_jobs, thumbnails
+from mediaplane.protocol.statements import among, id_list
+from mediaplane.protocol.tables import thumbnail_cleanup_jobs
 from mediaplane.protocol.values import ThumbnailStatus
-from mediaplane.protocol.versions import version_of
+from mediaplane.protocol.versions import VERSION_SQL, version_of
 
-_QUEUE = "thumbnails"
+# Held by who adds to what waits: two that fit one by one may not fit together.
+QUEUE = "thumbnails"
 _CLEANUPS = "thumbnail_cleanups"
 # Thumbnails per transaction of a search for outdated ones: others get their turn in between.
 _LOOKED_AT = 1000
-_COLUMNS = ("file_id", "file_version", "size_px", "format", "group_key", "media_type")
 # What waits fits with so many more: counted no further than it matters, and by the index alone.
 _FITS = (
     "(SELECT count(*) FROM (SELECT 1 FROM thumbnails WHERE status = 'pending' LIMIT :capacity)"
@@ -35,61 +35,56 @@ _SHOWN = (
 
 
 class Picture(NamedTuple):
-    """What there is one thumbnail of."""
+    """What there is one thumbnail of, as long as the file is the same."""
 
     file_id: int
-    file_version: str
     size_px: int
     format: str
 
 
-_NEW: dict[str, Any] = dict.fromkeys(thumbnails.columns.keys()) | {
-    "status": ThumbnailStatus.PENDING.value,
-    "error_count": 0,
-    "is_due": False,
-}
-_SAME = " AND ".join(f"t.{name} = wanted.{name}" for name in Picture._fields)
+_NEW = {"status": ThumbnailStatus.PENDING.value, "error_count": 0, "is_due": False}
+_SHOWN_OF_KNOWN = (
+    "id", "group_key", "status", "error_count", "created_at", "finished_at", "width", "height",
+    "bytes_size", "retry_after", "error_code", "error_message",
+)  # fmt: skip
 
 
 def picture_of(row: Row) -> Picture:
     """Return which picture a thumbnail is of."""
-    return Picture(row["file_id"], row["file_version"], row["size_px"], row["format"])
+    return Picture(row["file_id"], row["size_px"], row["format"])
 
 
-def files(conn: Connection, tenant_id: str | None, file_ids: Iterable[int]) -> dict[int, Row]:
-    """Return those of these files that are there, in libraries that are not in the trash."""
-    dialect = conn.dialect.name
-    query = (
-        "SELECT f.id, f.library_id, f.media_type, f.size_bytes, f.mtime_ns FROM library_files f"
-        " JOIN libraries l ON l.slug = f.library_id AND l.deleted_at IS NULL"
-        f" WHERE {among('f.id', 'ids', dialect)} AND NOT f.is_missing{owned('l', tenant_id)}"
-    )
-    bound = {"ids": id_list(file_ids, dialect), "tenant": tenant_id}
-    rows = query_directly(conn, query, bound)
-    return {row["id"]: row for row in rows}
-
-
-def find(conn: Connection, pictures: Iterable[Picture]) -> dict[Picture, Row]:
-    """Return the thumbnails that exist of these pictures, each with whether it may be requeued."""
-    wanted = json.dumps([one._asdict() for one in pictures])
-    rows = query_directly(conn, _find(conn.dialect.name), {"wanted": wanted})
-    return {picture_of(row): row for row in rows}
-
-
-def add(
-    conn: Connection, wanted: Mapping[Picture, Mapping[str, Any]], capacity: int
+def look(
+    conn: Connection, tenant_id: str | None, pictures: Iterable[Picture]
 ) -> dict[Picture, Row]:
-    """Add thumbnails of those pictures that have none, if all of them fit, and return them.
+    """Return the file of each picture, with its thumbnail and whether that may be requeued.
 
-    One statement decides: what was added by others in the meantime takes no place.
+    Left out are files that are missing or in a library of others or in the trash.
     """
-    if not wanted:
-        return {}
-    stored = {picture: picture._asdict() | dict(row) for picture, row in wanted.items()}
-    bound = {"wanted": json.dumps([*stored.values()]), "capacity": capacity}
-    added = query_directly(conn, _add(conn.dialect.name), bound)
-    # The rest of a new row is known: to read it back took as long as to write it.
-    return {(picture := picture_of(row)): _NEW | stored[picture] | dict(row) for row in added}
+    query, found = _look(conn.dialect.name, owned("l", tenant_id)), {}
+    for (size_px, picture_format), file_ids in _by_shape(pictures).items():
+        bound = {"size_px": size_px, "format": picture_format, "wanted": json.dumps(file_ids)}
+        for row in query_directly(conn, query, bound | {"tenant": tenant_id}):
+            found[Picture(row["file_id"], size_px, picture_format)] = row
+    return found
+
+
+def add(conn: Connection, groups: Mapping[Picture, str], capacity: int) -> dict[Picture, Row]:
+    """Add thumbnails of those pictures that have none, each to its group, as far as they fit.
+
+    The statement that adds decides: what others have added in the meantime takes no place. Return
+    what is new in the rows.
+    """
+    added: dict[Picture, Row] = {}
+    for (size_px, picture_format), file_ids in _by_shape(groups).items():
+        wanted = {
+            file_id: groups[Picture(file_id, size_px, picture_format)] for file_id in file_ids
+        }
+        bound = {"size_px": size_px, "format": picture_format, "wanted": json.dumps(wanted)}
+        for row in query_directly(conn, _add(conn.dialect.name), bound | {"capacity": capacity}):
+            # The rest of a new row is known: to read it back took as long as to write it.
+            added[Picture(row["file_id"], size_px, picture_format)] = {**row, **_NEW}
+    return added
 
 
 def requeue(conn: Connection, ids: Sequence[int], capacity: int) -> dict[Picture, Row]:
@@ -103,12 +98,6 @@ def requeue(conn: Connection, ids: Sequence[int], capacity: int) -> dict[Picture
     bound = {"ids": id_list(ids, dialect), "capacity": capacity}
     rows = gate.take_all(conn, THUMBNAILS, "requeue", f"{these} AND {fits}", bound)
     return {picture_of(row): {**row, "is_due": False} for row in rows}
-
-
-def lock_queue(conn: Connection) -> None:
-    """Keep others from adding to what waits: two that fit one by one may not fit together."""
-    lock(conn, _QUEUE)
-    changed(conn, Topic.WORK)
 
 
 def get(conn: Connection, tenant_id: str | None, thumbnail_id: int) -> Row | None:
@@ -191,37 +180,77 @@ def cleanup(conn: Connection, tenant_id: str | None, cleanup_id: int) -> Row | N
     return conn.execute(query, {"id": cleanup_id, "tenant": tenant_id}).mappings().first()
 
 
-# Each is looked up by itself: to compare with a list, either database would read all thumbnails.
-# SQLite is kept to it by the order of the join, PostgreSQL by an offset that it cannot look behind.
-_ONE_BY_ONE = " OFFSET 0"
+def _by_shape(pictures: Iterable[Picture]) -> dict[tuple[int, str], list[int]]:
+    """Return the files of each size and format: many files are asked for in few of them."""
+    files: dict[tuple[int, str], list[int]] = {}
+    for file_id, size_px, picture_format in pictures:
+        files.setdefault((size_px, picture_format), []).append(file_id)
+    return files
 
 
-@lru_cache(maxsize=2)
-def _find(dialect: str) -> str:
-    wanted = _wanted(Picture._fields, dialect)
-    known = f"thumbnails t WHERE {_SAME}"
-    if dialect == "postgresql":
-        known = f"LATERAL (SELECT t.* FROM {known}{_ONE_BY_ONE}) AS t"
+# Each is looked up by itself: to compare with a list, either database would read whole tables.
+# SQLite is kept to it by the order of the joins, PostgreSQL by offsets that it cannot look behind.
+_WANTED = {
+    "sqlite": (
+        "({wanted}) AS wanted CROSS JOIN library_files f ON {file}"
+        " CROSS JOIN libraries l ON {library} LEFT JOIN thumbnails t ON {thumbnail}"
+    ),
+    "postgresql": (
+        "({wanted}) AS wanted CROSS JOIN LATERAL (SELECT f.* FROM library_files f"
+        "  JOIN libraries l ON {library} WHERE {file} OFFSET 0) AS f"
+        " LEFT JOIN LATERAL (SELECT t.* FROM thumbnails t WHERE {thumbnail} OFFSET 0) AS t ON true"
+    ),
+}
+_FILES = {
+    "sqlite": "SELECT value AS file_id FROM json_each(:wanted)",
+    # Not of an array, whose length has PostgreSQL seek another plan for each execution.
+    "postgresql": (
+        "SELECT CAST(value AS BIGINT) AS file_id"
+        " FROM json_array_elements_text(CAST(:wanted AS JSON))"
+    ),
+}
+_FILES_AND_GROUPS = {
+    "sqlite": "SELECT CAST(key AS BIGINT) AS file_id, value AS group_key FROM json_each(:wanted)",
+    "postgresql": (
+        "SELECT CAST(key AS BIGINT) AS file_id, value AS group_key"
+        " FROM json_each_text(CAST(:wanted AS JSON))"
+    ),
+}
+_SHAPE = "CAST(:size_px AS INTEGER) AS size_px, CAST(:format AS VARCHAR(32)) AS format"
+
+
+@lru_cache(maxsize=4)
+def _look(dialect: str, is_owned: str) -> str:
+    shown = ", ".join(f"t.{name}" for name in _SHOWN_OF_KNOWN)
     return (
-        f"SELECT t.*, t.status = 'failed' AND t.retry_after <= {NOW_SQL[dialect]} AS is_due"
-        f" FROM {wanted} CROSS JOIN {known}"
+        f"SELECT wanted.file_id, {_SHAPE}, f.library_id, f.media_type,"
+        f" {VERSION_SQL[dialect]} AS file_version, {shown},"
+        f" t.status = 'failed' AND t.retry_after <= {NOW_SQL[dialect]} AS is_due"
+        f" FROM {_wanted(_FILES, dialect, is_owned)}"
     )
 
 
 @lru_cache(maxsize=2)
 def _add(dialect: str) -> str:
-    now, names = NOW_SQL[dialect], ", ".join(_COLUMNS)
-    one_by_one = _ONE_BY_ONE if dialect == "postgresql" else ""
+    now = NOW_SQL[dialect]
+    names = "file_id, group_key, size_px, format, media_type, file_version"
     return (
-        f"WITH fresh AS (SELECT {names} FROM {_wanted(_COLUMNS, dialect)} WHERE NOT EXISTS"
-        f" (SELECT 1 FROM thumbnails t WHERE {_SAME}{one_by_one}))"
+        f"WITH fresh AS (SELECT wanted.file_id, wanted.group_key, {_SHAPE}, f.media_type,"
+        f" {VERSION_SQL[dialect]} AS file_version"
+        f" FROM {_wanted(_FILES_AND_GROUPS, dialect)} WHERE t.id IS NULL)"
         f" INSERT INTO thumbnails ({names}, created_at, updated_at)"
         f" SELECT {names}, {now}, {now} FROM fresh"
         f" WHERE {_FITS.format(more='(SELECT count(*) FROM fresh)')}"
-        " ON CONFLICT (file_id, file_version, size_px, format) DO NOTHING"
-        f" RETURNING id, created_at, {', '.join(Picture._fields)}"
+        " RETURNING id, file_id, group_key, file_version, created_at"
     )
 
 
-def _wanted(columns: Sequence[str], dialect: str) -> str:
-    return records("wanted", {name: sql_type(thumbnails, name) for name in columns}, dialect)
+def _wanted(source: Mapping[str, str], dialect: str, is_owned: str = "") -> str:
+    """Return the files of the parameter `wanted`, each with its thumbnail if there is one."""
+    return _WANTED[dialect].format(
+        wanted=source[dialect],
+        file="f.id = wanted.file_id AND NOT f.is_missing",
+        library=f"l.slug = f.library_id AND l.deleted_at IS NULL{is_owned}",
+        thumbnail="t.file_id = wanted.file_id AND t.size_px = :size_px AND t.format = :format"
+        f" AND t.file_version = {VERSION_SQL[dialect]}",
+    )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mediaplane.protocol.bell import Bell
 
 _TOPICS = "mediaplane_topics"
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended({name}, 0))"
 _WORDS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "BEGIN"}
 # Connections kept open while nobody uses them.
 _KEPT = 8
@@ -68,10 +69,13 @@ class Database:
                 yield conn
 
     @contextmanager
-    def write(self, *paths: WritePath, is_one_statement: bool = False) -> Iterator[Connection]:
+    def write(
+        self, *paths: WritePath, is_one_statement: bool = False, held: str | None = None
+    ) -> Iterator[Connection]:
         """Open a write transaction; the data plane names the paths it is about to take.
 
-        One that is a single statement needs not be begun and ended on PostgreSQL.
+        One that is a single statement needs not be begun and ended on PostgreSQL. A lock that is
+        held from the beginning takes no round trip of its own there.
         """
         with self._turn, self._connection() as conn:
             # Kept, because to ask a lost connection for it would open another one.
@@ -85,6 +89,8 @@ class Database:
             # A write that begins as a read fails on SQLite when another writer got in between.
             is_bare = is_one_statement and self.dialect == "postgresql" and entry is None
             info[BEGIN] = "" if is_bare else _WORDS[self.dialect]
+            if held and self.dialect == "postgresql":
+                info[BEGIN] += "; " + _LOCK.format(name=f"'mediaplane:{held}'")
             try:
                 with nullcontext() if is_bare else conn.begin():
                     yield conn
@@ -183,8 +189,7 @@ def try_lock(conn: Connection, name: str) -> bool:
 def lock(conn: Connection, name: str) -> None:
     """Wait until no other transaction holds this lock, and hold it until this one ends."""
     if conn.dialect.name == "postgresql":
-        query = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
-        conn.execute(query, {"name": f"mediaplane:{name}"})
+        conn.execute(text(_LOCK.format(name=":name")), {"name": f"mediaplane:{name}"})
 
 
 def _raw(conn: Connection) -> sqlite3.Connection:

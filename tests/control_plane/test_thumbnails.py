@@ -7,7 +7,7 @@ import pytest
 from grpc import StatusCode
 from sqlalchemy import event, update
 
-from control_plane.store.thumbnails import lock_queue
+from control_plane.store.thumbnails import QUEUE
 from mediaplane.protocol.database import Database, Topic
 from mediaplane.protocol.tables import libraries, library_files, thumbnails
 from mediaplane.protocol.values import Plane
@@ -63,8 +63,7 @@ def test_a_known_thumbnail_is_returned_while_somebody_else_writes(control: Contr
     (file,) = add_pictures(control, "photos", 1)
     first = requested(control, file)
     another = Database(control.database.url, Plane.CONTROL)
-    with another.write() as conn:
-        lock_queue(conn)
+    with another.write(held=QUEUE):
         assert requested(control, file) == first
     another.close()
 
@@ -213,6 +212,21 @@ def test_a_batch_that_does_not_fit_as_a_whole_admits_none(
         assert found.code is StatusCode.RESOURCE_EXHAUSTED
         # A picture that is named twice takes one place.
         assert len(requested_all(control, *({"file": one} for one in [*files[:2], files[0]]))) == 3
+
+
+def test_a_batch_of_several_sizes_that_does_not_fit_as_a_whole_admits_none(
+    database: Databases, tmp_path: Path
+) -> None:
+    with serving_control(database, tmp_path, thumbnail_capacity=2) as control:
+        (file,) = add_pictures(control, "photos", 1)
+        service = control.client.thumbnail_service
+        sizes = [{"file": file, "size_px": size_px} for size_px in (160, 320, 640)]
+        found = refusal(
+            service.BatchRequestThumbnails, pb.BatchRequestThumbnailsRequest(requests=sizes)
+        )
+        assert found.code is StatusCode.RESOURCE_EXHAUSTED
+        assert not service.ListThumbnails(pb.ListThumbnailsRequest(file=file)).thumbnails
+        assert [one.size_px for one in requested_all(control, *sizes[:2])] == [160, 320]
 
 
 def test_what_is_made_again_takes_a_place_too(database: Databases, tmp_path: Path) -> None:
