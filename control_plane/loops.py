@@ -3,16 +3,19 @@
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 
-from control_plane.policy import discovery, recovery, retention, runs, tokens
+from control_plane.policy import checkpoints, discovery, recovery, retention, runs, tokens
 from control_plane.policy.backoff import Backoff
 from control_plane.settings import ControlSettings
+from mediaplane.protocol import wal
 from mediaplane.protocol.database import Database
 from mediaplane.tokens import Tokens
 
 log = logging.getLogger(__name__)
 
 _ACCESS_SECONDS = 60.0
+_CHECKPOINT_SECONDS = 1.0
 
 
 def start(
@@ -23,15 +26,18 @@ def start(
         settings.retry_base_seconds, settings.retry_max_seconds, settings.retry_jitter
     )
 
+    def may_write_much() -> bool:
+        return not (stop.is_set() or wal.is_congested(database))
+
     def absorb() -> None:
-        while discovery.absorb(database) and not stop.is_set():
+        while may_write_much() and discovery.absorb(database):
             pass
 
     def recover() -> None:
         recovery.recover(database, backoff)
 
     def attend() -> None:
-        while runs.attend(database, settings.retention_days) and not stop.is_set():
+        while may_write_much() and runs.attend(database, settings.retention_days):
             pass
 
     def note_use() -> None:
@@ -39,12 +45,17 @@ def start(
         while retention.forget_calls(database, settings.audit_days) and not stop.is_set():
             pass
 
-    return [
+    threads = [
         _loop("absorb", absorb, settings.absorb_seconds, stop),
         _loop("recovery", recover, settings.recovery_seconds, stop),
         _loop("schedules", attend, settings.schedule_seconds, stop),
         _loop("access", note_use, _ACCESS_SECONDS, stop),
     ]
+    if database.dialect == "sqlite":
+        interval_seconds = settings.checkpoint_interval_seconds
+        keep_small = partial(checkpoints.keep_small, database, interval_seconds)
+        threads.append(_loop("checkpoint", keep_small, _CHECKPOINT_SECONDS, stop))
+    return threads
 
 
 def _loop(

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 def run(locations: Locations, settings: ControlSettings, stop: threading.Event) -> None:
     """Serve until `stop` is set."""
-    database = Database(locations.database_url, Plane.CONTROL)
+    database = Database(locations.database_url, Plane.CONTROL, settings.wal_limit_bytes)
     revision.check(database)
     with ExitStack() as stack:
         if settings.control_metrics_address:
@@ -91,7 +91,7 @@ def services(database: Database, feed: Feed, settings: ControlSettings) -> list[
     job_service = JobService(database, feed, settings.control_watchers)
     library_service, asset_service = LibraryService(database), AssetService(database)
     duplicate_service, worker_service = DuplicateService(database), WorkerService(database)
-    maintenance_service = MaintenanceService(database)
+    maintenance_service = MaintenanceService(database, settings.checkpoint_interval_seconds)
     schedule_service = ScheduleService(database, settings.retention_days)
     token_service, audit_service = TokenService(database), AuditService(database)
     thumbnail_service = ThumbnailService(database, settings.thumbnail_capacity)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from mediaplane.protocol.database import WAL_LIMIT_BYTES
 from mediaplane.settings import setting
 from mediaplane.transport import TransportSettings
 
@@ -40,6 +41,14 @@ class ControlSettings(TransportSettings):
     )
     thumbnail_capacity: int = setting(
         10_000, "Most requested thumbnails that may wait for a worker.", minimum=1
+    )
+    wal_limit_bytes: int = setting(
+        WAL_LIMIT_BYTES,
+        "Bytes that SQLite's log is kept below; from half of them bulk work waits.",
+        minimum=32 << 20,
+    )
+    checkpoint_interval_seconds: float = setting(
+        5.0, "Least seconds from the end of a checkpoint of SQLite's log to the next.", minimum=0
     )
     retry_base_seconds: float = setting(1.0, "Seconds before the first retry.", minimum=0)
     retry_max_seconds: float = setting(30.0, "Most seconds before any retry.", minimum=0)

@@ -17,7 +17,7 @@ from data_plane.executor import (
     Unseen,
 )
 from data_plane.media_types import media_type
-from mediaplane.protocol import gate, kinds
+from mediaplane.protocol import gate, kinds, wal
 from mediaplane.protocol import write_paths as paths
 from mediaplane.protocol.clock import now_ms
 from mediaplane.protocol.database import Database
@@ -111,6 +111,10 @@ class Report:
             with self._database.write(paths.STAGE_ENTRIES, paths.REPORT_SCAN_ERRORS) as conn:
                 gate.add_many(conn, paths.STAGE_ENTRIES, _ENTRY, entries)
                 gate.add(conn, paths.REPORT_SCAN_ERRORS, errors)
+
+    def is_held_back(self) -> bool:
+        """Tell whether what was added has to be taken over first, by a database that can."""
+        return wal.is_congested(self._database)
 
     def began(self, root: tuple[int, int]) -> None:
         """Report which root is being walked."""

@@ -152,6 +152,9 @@ class ScanReport(Protocol):
     ) -> None:
         """Report files that are new or changed, files that are gone, and names not looked at."""
 
+    def is_held_back(self) -> bool:
+        """Tell whether to wait before more is added."""
+
     def began(self, root: tuple[int, int]) -> None:
         """Report which root is being walked, by file system and inode, before anything else."""
 

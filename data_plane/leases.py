@@ -88,6 +88,13 @@ class Leases:
             yield held
 
     @contextmanager
+    def hold_one(self, machine: Machine, row: Row) -> Iterator[Claimed]:
+        """Keep a claimed row alive that is neither a job nor media."""
+        held = Claimed(machine, row, *self._owned(row))
+        with self._keep([held]):
+            yield held
+
+    @contextmanager
     def _keep(self, held: Sequence[Claimed]) -> Iterator[None]:
         with self._lock:
             self._held.update(held)

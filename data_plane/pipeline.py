@@ -32,7 +32,7 @@ from data_plane.executors.thumbnail import make_thumbnail
 from data_plane.leases import HeldMedia, Leases
 from data_plane.roots import Roots
 from data_plane.settings import DataSettings
-from mediaplane.protocol import gate
+from mediaplane.protocol import gate, wal
 from mediaplane.protocol.bell import Bell, Ear
 from mediaplane.protocol.clock import NOW_SQL, database_time
 from mediaplane.protocol.database import Database, Topic, lock
@@ -197,6 +197,8 @@ class Pipeline:
             rows = self._claim(CLEANUP_LINE, "true", {})
             if rows:
                 return CLEANUP_LINE, rows
+        if wal.is_congested(self._database):
+            return ASSET_LINE, []  # nobody waits for them
         for slug, root in media.roots_with_assets(self._database, media_type):
             # Claimed without its root, an asset would count a try that it never had.
             if self._is_there(root):

@@ -14,7 +14,7 @@ from data_plane.executor import Executor
 from data_plane.leases import Held, Leases
 from data_plane.registry import EXECUTORS
 from data_plane.settings import DataSettings
-from mediaplane.protocol import gate
+from mediaplane.protocol import gate, wal
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.driver import Row
@@ -102,6 +102,8 @@ class Queue:
 
     def look(self, least_priority: int) -> Choice | None:
         """Return what is best to claim now, if anything is."""
+        if self._is_held_back():
+            return None
         bound = {"least": least_priority}
         with self._database.read() as conn:
             found = conn.execute(_LOOK, bound).all()
@@ -116,12 +118,16 @@ class Queue:
 
     def claim(self, choice: Choice) -> list[Row]:
         """Become the owner of what was chosen; nothing when others were faster."""
+        if self._is_held_back():
+            return []
         paths = paths_of(choice.machine, "claim")
         with self._database.write(*paths, is_one_statement=True) as conn:
             return self._claim(conn, choice)
 
     def finish(self, outcomes: Sequence[Outcome], choice: Choice | None) -> list[Row]:
         """Write outcomes and claim what comes next, in one transaction: one wait for the disk."""
+        if self._is_held_back():
+            choice = None
         steps = {(one.held.machine, one.step) for one in outcomes}
         paths = [path for machine, step in steps for path in paths_of(machine, step)]
         paths += {path for one in outcomes if one.executor for path in one.executor.paths}
@@ -171,6 +177,10 @@ class Queue:
     def note_pace(self, kind: JobKind, seconds: float) -> None:
         """Remember how long a job took."""
         self._pace[kind] = 0.8 * self._pace.get(kind, seconds) + 0.2 * seconds
+
+    def _is_held_back(self) -> bool:
+        # What is done is written all the same: it is no more than the slots have in hand.
+        return wal.is_congested(self._database)
 
     def _batch(self, kind: JobKind) -> int:
         # Of a kind not seen yet one job is taken, to find out how long it takes.

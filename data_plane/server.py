@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 def run(locations: Locations, settings: DataSettings, stop: threading.Event) -> None:
     """Work and serve until `stop` is set."""
     registry.check(registry.EXECUTORS)
-    database = Database(locations.database_url, Plane.DATA)
+    database = Database(locations.database_url, Plane.DATA, settings.wal_limit_bytes)
     revision.check(database)
     worker = Worker(database, settings, locations, stop)
     with (

@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass
 
+from mediaplane.protocol.database import WAL_LIMIT_BYTES
 from mediaplane.settings import setting
 from mediaplane.transport import TransportSettings
 
@@ -57,6 +58,11 @@ class DataSettings(TransportSettings):
         0.0,
         "Bytes that all workers together may read a second to decode them; 0: no limit.",
         minimum=0,
+    )
+    wal_limit_bytes: int = setting(
+        WAL_LIMIT_BYTES,
+        "Bytes that SQLite's log is kept below; from half of them bulk work waits.",
+        minimum=32 << 20,
     )
     worker_name: str = setting("", "Name of this worker; the host's name when empty.")
     roots: str = setting(

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from data_plane.checkpoints import Checkpoints
 from data_plane.decoders.decoder import DecoderSettings
 from data_plane.decoders.messages import Done, Failed, Limits, Order
 from data_plane.decoders.pool import Pool
@@ -74,6 +75,7 @@ class Worker:
         self._runner = Runner(
             database, self.leases, settings, self._context, self._bell, self.flight_log
         )
+        self._checkpoints = Checkpoints(database, self.leases, settings)
         self._heartbeat = Heartbeat(
             database,
             self.leases,
@@ -92,6 +94,7 @@ class Worker:
         self._heartbeat.start()
         self._runner.start()
         self._pipeline.start()
+        self._checkpoints.start()
 
     def stop(self) -> None:
         """Finish what is nearly done and put back the rest, within the grace."""
@@ -110,7 +113,9 @@ class Worker:
     def _join(self, seconds: float) -> bool:
         ends_at = time.monotonic() + seconds
         is_idle = self._runner.join(seconds)
-        return self._pipeline.join(max(0.0, ends_at - time.monotonic())) and is_idle
+        for others in (self._pipeline, self._checkpoints):
+            is_idle = others.join(max(0.0, ends_at - time.monotonic())) and is_idle
+        return is_idle
 
     def _media_context(self, control: Control) -> Context:
         ctx = self._context(control)

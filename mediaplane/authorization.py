@@ -93,6 +93,9 @@ _SERVICES: Mapping[str, Mapping[str, Rule]] = {
     "MaintenanceService": {
         "GetStatistics": _SEE,
         "GetControlPlaneStatus": Rule(Role.VIEWER, is_shared=True, is_for_workers=True),
+        "RequestCheckpoint": Rule(Role.OPERATOR, changes=True, is_shared=True),
+        "GetCheckpoint": Rule(Role.VIEWER, is_shared=True),
+        "ListCheckpoints": Rule(Role.VIEWER, is_shared=True),
     },
     "ScheduleService": {
         "ListSchedules": _SEE,

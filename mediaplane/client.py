@@ -332,6 +332,24 @@ class Client:
     def statistics(self) -> maintenance_v1.Statistics:
         return self.maintenance_service.GetStatistics(maintenance_v1.GetStatisticsRequest())
 
+    def request_checkpoint(
+        self, mode: str, *, force: bool = False, request_id: str = ""
+    ) -> maintenance_v1.Checkpoint:
+        """Ask for a checkpoint, by the short lowercase name of its mode."""
+        request = maintenance_v1.RequestCheckpointRequest(
+            mode=f"MODE_{mode.upper()}", force=force, request_id=request_id
+        )
+        return self.maintenance_service.RequestCheckpoint(request)
+
+    def checkpoint(self, checkpoint: str) -> maintenance_v1.Checkpoint:
+        request = maintenance_v1.GetCheckpointRequest(name=resource("checkpoints", checkpoint))
+        return self.maintenance_service.GetCheckpoint(request)
+
+    def checkpoints(self, limit: int | None = None) -> Iterator[maintenance_v1.Checkpoint]:
+        """Newest first."""
+        request = maintenance_v1.ListCheckpointsRequest()
+        return pages(self.maintenance_service.ListCheckpoints, request, "checkpoints", limit)
+
     def probe_root(self, root: bytes) -> data_plane_v1.ProbeRootResponse:
         request = data_plane_v1.ProbeRootRequest(root_path=root)
         return self.data_plane_service.ProbeRoot(request)

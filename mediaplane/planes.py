@@ -96,12 +96,12 @@ def running(planes: list[Plane]) -> Iterator[None]:
     locations.prepare()
     holds: list[Hold] = []
     try:
-        with _turn(locations):
+        with turn(locations):
             _acquire(planes, holds)
         yield
     finally:
         if holds:
-            with _turn(locations):
+            with turn(locations):
                 _release(holds)
 
 
@@ -137,7 +137,7 @@ def is_connectable(address: str) -> bool:
 
 
 @contextmanager
-def _turn(locations: Locations) -> Iterator[None]:
+def turn(locations: Locations) -> Iterator[None]:
     """One command at a time starts or stops planes."""
     lock = os.open(locations.runtime / "turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

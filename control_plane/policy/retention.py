@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection
 
-from control_plane.store import audit, retention
+from control_plane.store import audit, checkpoints, retention
 from mediaplane.protocol.database import Database
 
 _DAY_MS = 24 * 3600 * 1000
@@ -11,13 +11,16 @@ _CHUNK = 200
 
 
 def forget(conn: Connection, days: float) -> bool:
-    """Forget a bite of the jobs that ended longer ago than this; tell whether there may be more."""
+    """Forget a bite of what ended longer ago than this; tell whether there may be more."""
     if days <= 0:
         return False
-    ids = retention.ended_jobs(conn, int(days * _DAY_MS), _CHUNK)
+    age_ms = int(days * _DAY_MS)
+    ids = retention.ended_jobs(conn, age_ms, _CHUNK)
     if ids:
         retention.delete_jobs(conn, ids)
-    return len(ids) == _CHUNK
+    old = checkpoints.ended(conn, age_ms, _CHUNK)
+    checkpoints.delete(conn, old)
+    return _CHUNK in (len(ids), len(old))
 
 
 def forget_calls(database: Database, days: float) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from control_plane.policy import admission, retention
+from control_plane.policy import admission, checkpoints, retention
 from control_plane.policy import schedules as rules
 from control_plane.store import jobs, schedules, thumbnails
 from mediaplane.errors import ActiveJobExists, CallerError, FailedPrecondition, InvalidArgument
@@ -181,8 +181,9 @@ def _forget(conn: Connection, retention_days: float) -> Progress:
     return {} if retention.forget(conn, retention_days) else None
 
 
-def _checkpoint(_conn: Connection, _schedule: Row) -> Progress:
-    raise FailedPrecondition("This version cannot checkpoint the write-ahead log on request.")
+def _checkpoint(conn: Connection, _schedule: Row) -> Progress:
+    checkpoints.schedule(conn)
+    return None
 
 
 _ACTIONS: dict[ScheduleAction, Callable[[Connection, Row], Progress]] = {

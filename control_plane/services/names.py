@@ -18,6 +18,7 @@ _ASSET = re.compile(rf"libraries/{_SLUG}/assets/{_ID}")
 _THUMBNAIL = re.compile(rf"thumbnails/{_ID}")
 _SCHEDULE = re.compile(rf"schedules/{_SLUG}")
 _TOKEN = re.compile(rf"tokens/{_ID}")
+_CHECKPOINT = re.compile(rf"checkpoints/{_ID}")
 _CLEANUP = re.compile(rf"thumbnailCleanups/{_ID}")
 # Whatever a worker may be called; a slash would be another resource, and no database stores NUL.
 _WORKER = re.compile(r"workers/([^/\0]{1,128})")
@@ -70,6 +71,11 @@ def schedule(name: str) -> str:
 def token_id(name: str) -> int:
     """Return the number in tokens/{number}."""
     return int(_match(_TOKEN, name, "tokens/123")[1])
+
+
+def checkpoint_id(name: str) -> int:
+    """Return the id in checkpoints/{id}."""
+    return int(_match(_CHECKPOINT, name, "checkpoints/123")[1])
 
 
 def worker_id(name: str) -> str:

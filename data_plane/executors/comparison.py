@@ -8,6 +8,7 @@ from typing import Any
 from data_plane.executor import Context, Control, ScanCounts, ScanReport, Seen, Unseen
 
 BATCH = 5000
+_HELD_BACK_SECONDS = 0.5
 # The code of a mount point that the walk did not enter.
 OTHER_FILESYSTEM = "other_filesystem"
 _SIZE = attrgetter("size_bytes")
@@ -74,6 +75,8 @@ class _Differences:
 
     def flush(self) -> None:
         """Report everything taken down so far, unless the scan is to end."""
+        while self._report.is_held_back():
+            self._control.wait(_HELD_BACK_SECONDS)
         self._control.check()
         self._report.add(self._changed, self._missing, self._unseen)
         self._changed, self._missing, self._unseen = [], [], []

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from mediaplane.cli import output
+from mediaplane.cli import checkpoint, output
 from mediaplane.cli.output import Json
 from mediaplane.cli.session import Session, command
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mediaplane.locations import Locations
 
 app = typer.Typer(name="db", no_args_is_help=True, help="Look after the database.")
+checkpoint.add_to(app)
 
 
 @command(

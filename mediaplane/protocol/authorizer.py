@@ -51,3 +51,15 @@ def authorizer(paths: Iterable[WritePath]) -> Authorizer:
         return sqlite3.SQLITE_OK if legal else sqlite3.SQLITE_DENY
 
     return authorize
+
+
+def checkpoint_authorizer(mode: str) -> Authorizer:
+    """Return an authorizer that admits checkpoints in one mode, and nothing else."""
+
+    def authorize(
+        action: int, first: str | None, second: str | None, _schema: str | None, _by: str | None
+    ) -> int:
+        legal = (action, first, second) == (sqlite3.SQLITE_PRAGMA, "wal_checkpoint", mode)
+        return sqlite3.SQLITE_OK if legal else sqlite3.SQLITE_DENY
+
+    return authorize

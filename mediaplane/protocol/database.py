@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _TOPICS = "mediaplane_topics"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended({name}, 0))"
 _WORDS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "BEGIN"}
+WAL_LIMIT_BYTES = 64 << 20
 # Connections kept open while nobody uses them.
 _KEPT = 8
 
@@ -44,9 +45,11 @@ class Database:
     # Rung for what a write transaction changed; without one, waiters find out by looking.
     bell: "Bell | None" = None
 
-    def __init__(self, url: str, plane: Plane) -> None:
+    def __init__(self, url: str, plane: Plane, wal_limit_bytes: int = WAL_LIMIT_BYTES) -> None:
         self.url = checked_url(url)
         self.plane = plane
+        # What SQLite's log is kept below (see wal.py).
+        self.wal_limit_bytes = wal_limit_bytes
         self.dialect = self.url.get_backend_name()
         # Threads of one process queue here instead of racing for SQLite's one write lock.
         self._turn: AbstractContextManager[Any] = (

@@ -37,6 +37,8 @@ _GUARANTEES = {
     " size and format.",
     "uq_tokens_token_hash": "A token is one row, found by its hash.",
     "uq_video_frames_asset_id_timestamp_ms": "A moment of a video is one frame.",
+    "ix_wal_maintenance_jobs_single_open": "At most one checkpoint has not ended.",
+    "uq_wal_maintenance_jobs_request": "A request that is repeated makes no second checkpoint.",
 }
 
 

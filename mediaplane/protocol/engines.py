@@ -112,6 +112,9 @@ def _sqlite_connected(plane: Plane) -> Any:
         raw.execute("PRAGMA foreign_keys = ON")
         raw.execute("PRAGMA temp_store = MEMORY")
         raw.execute("PRAGMA cache_size = -16384")
+        # A log that has grown is cut back to this when it begins anew; it is never larger unless
+        # something keeps it from that (see wal.py).
+        raw.execute(f"PRAGMA journal_size_limit = {8 << 20}")
         if plane is Plane.DATA:
             # Its first use declares a table, which the authorizer would refuse.
             raw.execute("SELECT 1 FROM json_each('[]')").fetchall()

@@ -389,6 +389,8 @@ wal_maintenance_jobs = new_table(
     Column("checkpoint_busy", Integer),
     Column("checkpoint_log_frames", BigInteger),
     Column("checkpointed_frames", BigInteger),
+    # Of the request that asked for it; asked again, the same row answers.
+    Column("request_id", String(128)),
     *error_columns(),
     *lease_columns(),
     time_column("created_at"),
@@ -402,6 +404,18 @@ wal_maintenance_jobs = new_table(
         where="status IN ('pending', 'retryable')",
     ),
     partial_index("ix_wal_maintenance_jobs_running", "id", where="status = 'running'"),
+    partial_index(
+        "ix_wal_maintenance_jobs_single_open",
+        text("(1)"),
+        where="status IN ('pending', 'running', 'retryable')",
+        unique=True,
+    ),
+    partial_index(
+        "uq_wal_maintenance_jobs_request",
+        "request_id",
+        where="request_id IS NOT NULL",
+        unique=True,
+    ),
 )
 
 io_rate_limits = new_table(

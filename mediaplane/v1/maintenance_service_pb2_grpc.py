@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class MaintenanceServiceStub:
-    """Control plane. Shows the figures an operator watches.
+    """Control plane. Shows the figures an operator watches, and keeps the database in order.
     """
 
     def __init__(self, channel):
@@ -45,10 +45,25 @@ class MaintenanceServiceStub:
                 request_serializer=mediaplane_dot_v1_dot_maintenance__service__pb2.GetControlPlaneStatusRequest.SerializeToString,
                 response_deserializer=mediaplane_dot_v1_dot_maintenance__service__pb2.ControlPlaneStatus.FromString,
                 _registered_method=True)
+        self.RequestCheckpoint = channel.unary_unary(
+                '/mediaplane.v1.MaintenanceService/RequestCheckpoint',
+                request_serializer=mediaplane_dot_v1_dot_maintenance__service__pb2.RequestCheckpointRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_maintenance__service__pb2.Checkpoint.FromString,
+                _registered_method=True)
+        self.GetCheckpoint = channel.unary_unary(
+                '/mediaplane.v1.MaintenanceService/GetCheckpoint',
+                request_serializer=mediaplane_dot_v1_dot_maintenance__service__pb2.GetCheckpointRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_maintenance__service__pb2.Checkpoint.FromString,
+                _registered_method=True)
+        self.ListCheckpoints = channel.unary_unary(
+                '/mediaplane.v1.MaintenanceService/ListCheckpoints',
+                request_serializer=mediaplane_dot_v1_dot_maintenance__service__pb2.ListCheckpointsRequest.SerializeToString,
+                response_deserializer=mediaplane_dot_v1_dot_maintenance__service__pb2.ListCheckpointsResponse.FromString,
+                _registered_method=True)
 
 
 class MaintenanceServiceServicer:
-    """Control plane. Shows the figures an operator watches.
+    """Control plane. Shows the figures an operator watches, and keeps the database in order.
     """
 
     def GetStatistics(self, request, context):
@@ -60,6 +75,29 @@ class MaintenanceServiceServicer:
 
     def GetControlPlaneStatus(self, request, context):
         """Tells what this control plane is. It asks the database nothing, and answers without it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RequestCheckpoint(self, request, context):
+        """Has SQLite's write-ahead log carried over into the database by a worker. ALREADY_EXISTS while
+        another checkpoint has not ended; FAILED_PRECONDITION on PostgreSQL, and for a truncate that
+        would gain little or disturb running jobs.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetCheckpoint(self, request, context):
+        """Returns a checkpoint. FAILED_PRECONDITION on PostgreSQL.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListCheckpoints(self, request, context):
+        """Lists checkpoints, the newest first. FAILED_PRECONDITION on PostgreSQL.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -78,6 +116,21 @@ def add_MaintenanceServiceServicer_to_server(servicer, server):
                     request_deserializer=mediaplane_dot_v1_dot_maintenance__service__pb2.GetControlPlaneStatusRequest.FromString,
                     response_serializer=mediaplane_dot_v1_dot_maintenance__service__pb2.ControlPlaneStatus.SerializeToString,
             ),
+            'RequestCheckpoint': grpc.unary_unary_rpc_method_handler(
+                    servicer.RequestCheckpoint,
+                    request_deserializer=mediaplane_dot_v1_dot_maintenance__service__pb2.RequestCheckpointRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_maintenance__service__pb2.Checkpoint.SerializeToString,
+            ),
+            'GetCheckpoint': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCheckpoint,
+                    request_deserializer=mediaplane_dot_v1_dot_maintenance__service__pb2.GetCheckpointRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_maintenance__service__pb2.Checkpoint.SerializeToString,
+            ),
+            'ListCheckpoints': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListCheckpoints,
+                    request_deserializer=mediaplane_dot_v1_dot_maintenance__service__pb2.ListCheckpointsRequest.FromString,
+                    response_serializer=mediaplane_dot_v1_dot_maintenance__service__pb2.ListCheckpointsResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'mediaplane.v1.MaintenanceService', rpc_method_handlers)
@@ -87,7 +140,7 @@ def add_MaintenanceServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class MaintenanceService:
-    """Control plane. Shows the figures an operator watches.
+    """Control plane. Shows the figures an operator watches, and keeps the database in order.
     """
 
     @staticmethod
@@ -134,6 +187,87 @@ class MaintenanceService:
             '/mediaplane.v1.MaintenanceService/GetControlPlaneStatus',
             mediaplane_dot_v1_dot_maintenance__service__pb2.GetControlPlaneStatusRequest.SerializeToString,
             mediaplane_dot_v1_dot_maintenance__service__pb2.ControlPlaneStatus.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RequestCheckpoint(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mediaplane.v1.MaintenanceService/RequestCheckpoint',
+            mediaplane_dot_v1_dot_maintenance__service__pb2.RequestCheckpointRequest.SerializeToString,
+            mediaplane_dot_v1_dot_maintenance__service__pb2.Checkpoint.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCheckpoint(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mediaplane.v1.MaintenanceService/GetCheckpoint',
+            mediaplane_dot_v1_dot_maintenance__service__pb2.GetCheckpointRequest.SerializeToString,
+            mediaplane_dot_v1_dot_maintenance__service__pb2.Checkpoint.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListCheckpoints(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mediaplane.v1.MaintenanceService/ListCheckpoints',
+            mediaplane_dot_v1_dot_maintenance__service__pb2.ListCheckpointsRequest.SerializeToString,
+            mediaplane_dot_v1_dot_maintenance__service__pb2.ListCheckpointsResponse.FromString,
             options,
             channel_credentials,
             insecure,

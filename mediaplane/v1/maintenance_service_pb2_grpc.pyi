@@ -13,16 +13,25 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class MaintenanceServiceStub:
-    """Control plane. Shows the figures an operator watches."""
+    """Control plane. Shows the figures an operator watches, and keeps the database in order."""
 
     def __init__(self, channel: _grpc.Channel) -> None: ...
     GetStatistics: _grpc.UnaryUnaryMultiCallable[_maintenance_service_pb2.GetStatisticsRequest, _maintenance_service_pb2.Statistics]
     """Counts files, duplicates, errors and jobs, and describes the database."""
     GetControlPlaneStatus: _grpc.UnaryUnaryMultiCallable[_maintenance_service_pb2.GetControlPlaneStatusRequest, _maintenance_service_pb2.ControlPlaneStatus]
     """Tells what this control plane is. It asks the database nothing, and answers without it."""
+    RequestCheckpoint: _grpc.UnaryUnaryMultiCallable[_maintenance_service_pb2.RequestCheckpointRequest, _maintenance_service_pb2.Checkpoint]
+    """Has SQLite's write-ahead log carried over into the database by a worker. ALREADY_EXISTS while
+    another checkpoint has not ended; FAILED_PRECONDITION on PostgreSQL, and for a truncate that
+    would gain little or disturb running jobs.
+    """
+    GetCheckpoint: _grpc.UnaryUnaryMultiCallable[_maintenance_service_pb2.GetCheckpointRequest, _maintenance_service_pb2.Checkpoint]
+    """Returns a checkpoint. FAILED_PRECONDITION on PostgreSQL."""
+    ListCheckpoints: _grpc.UnaryUnaryMultiCallable[_maintenance_service_pb2.ListCheckpointsRequest, _maintenance_service_pb2.ListCheckpointsResponse]
+    """Lists checkpoints, the newest first. FAILED_PRECONDITION on PostgreSQL."""
 
 class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Control plane. Shows the figures an operator watches."""
+    """Control plane. Shows the figures an operator watches, and keeps the database in order."""
 
     @_abc_1.abstractmethod
     def GetStatistics(
@@ -39,5 +48,32 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _grpc.ServicerContext,
     ) -> _maintenance_service_pb2.ControlPlaneStatus:
         """Tells what this control plane is. It asks the database nothing, and answers without it."""
+
+    @_abc_1.abstractmethod
+    def RequestCheckpoint(
+        self,
+        request: _maintenance_service_pb2.RequestCheckpointRequest,
+        context: _grpc.ServicerContext,
+    ) -> _maintenance_service_pb2.Checkpoint:
+        """Has SQLite's write-ahead log carried over into the database by a worker. ALREADY_EXISTS while
+        another checkpoint has not ended; FAILED_PRECONDITION on PostgreSQL, and for a truncate that
+        would gain little or disturb running jobs.
+        """
+
+    @_abc_1.abstractmethod
+    def GetCheckpoint(
+        self,
+        request: _maintenance_service_pb2.GetCheckpointRequest,
+        context: _grpc.ServicerContext,
+    ) -> _maintenance_service_pb2.Checkpoint:
+        """Returns a checkpoint. FAILED_PRECONDITION on PostgreSQL."""
+
+    @_abc_1.abstractmethod
+    def ListCheckpoints(
+        self,
+        request: _maintenance_service_pb2.ListCheckpointsRequest,
+        context: _grpc.ServicerContext,
+    ) -> _maintenance_service_pb2.ListCheckpointsResponse:
+        """Lists checkpoints, the newest first. FAILED_PRECONDITION on PostgreSQL."""
 
 def add_MaintenanceServiceServicer_to_server(servicer: MaintenanceServiceServicer, server: _grpc.Server) -> None: ...

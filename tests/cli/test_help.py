@@ -21,7 +21,7 @@ def _commands(group: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ..
 
 
 COMMANDS = sorted(_commands(get_command(app)))
-LISTINGS = [words for words in COMMANDS if words[-1] in {"list", "files", "frames"}]
+LISTINGS = [words for words in COMMANDS if words[-1] in {"list", "files", "frames", "checkpoints"}]
 
 
 def _help(words: tuple[str, ...]) -> str:
@@ -44,7 +44,7 @@ def test_the_commands_are_the_documented_ones() -> None:
         "schedule run", "schedule enable", "schedule disable",
         "worker list", "worker pause", "worker resume", "worker shutdown", "worker dump",
         "token create", "token list", "token revoke", "audit list",
-        "cache sweep", "db upgrade", "db status", "db grant",
+        "cache sweep", "db upgrade", "db status", "db grant", "db checkpoint", "db checkpoints",
     }  # fmt: skip
 
 

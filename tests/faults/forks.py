@@ -21,6 +21,7 @@ _ROLES = (
     roles.work,
     roles.recover,
     roles.lock_out,
+    roles.read_on,
     scenarios.work_mortally,
     scenarios.govern_mortally,
 )

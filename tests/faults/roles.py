@@ -41,8 +41,9 @@ def work(url: str, state: str, log: str, account: str, **settings: Any) -> None:
     """Be a worker, with everything but the calls it answers."""
     stop = _until_told(log)
     EXECUTORS[JobKind.PROBE] = witnessed(Path(account))
-    database = Database(url, Plane.DATA)
-    worker = Worker(database, DataSettings(**(WORKER | settings)), places(state, url), stop)
+    chosen = DataSettings(**(WORKER | settings))
+    database = Database(url, Plane.DATA, chosen.wal_limit_bytes)
+    worker = Worker(database, chosen, places(state, url), stop)
     worker.start()
     stop.wait()
     worker.stop()
@@ -52,10 +53,11 @@ def work(url: str, state: str, log: str, account: str, **settings: Any) -> None:
 def recover(url: str, state: str, log: str, **settings: Any) -> None:
     """Be a control plane, with everything but the calls it answers."""
     stop = _until_told(log)
-    database = Database(url, Plane.CONTROL)
+    chosen = ControlSettings(**(CONTROL | settings))
+    database = Database(url, Plane.CONTROL, chosen.wal_limit_bytes)
     bell = database.bell = Bell(database, places(state, url).runtime)
     bell.start()
-    threads = loops.start(database, ControlSettings(**(CONTROL | settings)), Tokens(database), stop)
+    threads = loops.start(database, chosen, Tokens(database), stop)
     stop.wait()
     for thread in threads:
         thread.join()
@@ -73,6 +75,18 @@ def lock_out(url: str, seconds: float, times: int) -> None:
             time.sleep(seconds)
             conn.execute("ROLLBACK")
             time.sleep(0.2)  # the others' turn
+
+
+def read_on(url: str, seconds: float, times: int) -> None:
+    """Hold a snapshot of SQLite open for a while, again and again."""
+    path = make_url(url).database
+    assert path
+    with closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as conn:
+        for _ in range(times):
+            conn.execute("BEGIN")
+            conn.execute("SELECT count(*) FROM jobs").fetchone()
+            time.sleep(seconds)
+            conn.execute("COMMIT")
 
 
 def places(state: str, url: str) -> Locations:

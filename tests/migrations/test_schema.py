@@ -34,6 +34,7 @@ REVISIONS = [
     "0018_access",
     "0019_schedules",
     "0020_tenants",
+    "0021_single_checkpoint",
 ]
 # They change rows, and no table.
 OF_ROWS_ONLY = {"0015_prefix_and_end"}

@@ -113,7 +113,7 @@ POLICY = {
     " is_missing created_at",
     "thumbnails": "id file_id file_version group_key media_type format size_px created_at",
     "thumbnail_cleanup_jobs": "id tenant_id group_key execute_after created_at",
-    "wal_maintenance_jobs": "id requested_mode execute_after created_at",
+    "wal_maintenance_jobs": "id requested_mode execute_after request_id created_at",
     "assets": "id library_id rel_path type mtime size tags_model_id created_at",
     "worker_status": "command commanded_at",
     "video_frames": "id search_vector tags_model_id",

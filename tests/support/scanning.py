@@ -18,11 +18,16 @@ class MemoryReport:
         self.missing: list[Seen] = []
         self.unseen: list[Unseen] = []
         self.adds = 0
+        self.waits = 0  # how often a scan is still to wait before it may add more
         self.counts: ScanCounts | None = None
         self.root: tuple[int, int] | None = None
         self.verdicts: list[tuple[str, str] | bool] = []
         # Called after every report, as something that happens in the middle of the walk.
         self.meddle: Callable[[], None] = lambda: None
+
+    def is_held_back(self) -> bool:
+        self.waits -= 1
+        return self.waits >= 0
 
     def known(self) -> Iterator[Seen]:
         yield from sorted(self.files.values())
