@@ -70,8 +70,8 @@ def held(conn: Connection, tenant_id: str | None, name: str) -> Row:
 def change(conn: Connection, tenant_id: str | None, name: str, columns: Mapping[str, Any]) -> Row:
     """Change what a schedule says; a run that is under way goes on as it began."""
     before = held(conn, tenant_id, name)
-    is_other_work = any(columns.get(field, before[field]) != before[field]
-                        for field in ("action", "library_id"))  # fmt: skip
+    work = ("action", "library_id")
+    is_other_work = any(columns.get(field, before[field]) != before[field] for field in work)
     if is_other_work and before["last_outcome"] == RunOutcome.RUNNING:
         raise FailedPrecondition(
             f"A run of schedule {name!r} is under way; change what it does when that has ended."
@@ -79,11 +79,10 @@ def change(conn: Connection, tenant_id: str | None, name: str, columns: Mapping[
     # A schedule stays with its tenant, whoever changes it.
     _check_is_own(tenant_id, columns.get("action", before["action"]))
     checked = _checked(conn, before["tenant_id"], {**before, **columns})
-    if not columns.keys() & _TIMED:
-        checked = {field: checked[field] for field in columns}  # what is due stays due
-    else:
-        checked = {field: checked[field] for field in (*columns, "next_run_at")}
-    return _known(schedules.change(conn, name, checked), name)
+    # What is due stays due, unless the change is about when.
+    written = {*columns, "next_run_at"} if columns.keys() & _TIMED else {*columns}
+    changed = schedules.change(conn, name, {field: checked[field] for field in written})
+    return _known(changed, name)
 
 
 def remove(conn: Connection, tenant_id: str | None, name: str) -> None:
