@@ -191,7 +191,7 @@ class Feed:
         for message in messages:
             self.recent[message.event_id] = message
             for mailbox in self._addressees(job_of[message.event_id]):
-                if mailbox.tenant_id not in (None, message.job.tenant_id):
+                if mailbox.tenant_id not in (None, message.job.tenant):
                     continue
                 mailbox.put(message.event_id)
                 if mailbox.count() > self._recent_events:

@@ -51,7 +51,7 @@ class DuplicateService(DuplicateServiceServicer):
     ) -> pb.ListDuplicateFilesResponse:
         limit = paging.size(request.page_size)
         algorithm, content_hash = names.group(request.parent)
-        tenant_id = tenants.chosen(request.tenant_id)
+        tenant_id = tenants.chosen(request.tenant)
         after = paging.decode_id(request.page_token)
         with self._database.read() as conn:
             rows = files.group_files_page(

@@ -236,7 +236,7 @@ def _wanted(request: pb.CreateJobRequest) -> admission.Wanted:
     return admission.Wanted(
         JobKind(kind),
         names.library_slug(job.library) if job.library else None,
-        tenants.chosen(job.tenant_id),
+        tenants.chosen(job.tenant),
         priority=job.priority,
         max_attempts=job.max_attempts,
         request_id=request.request_id,

@@ -36,7 +36,7 @@ class LibraryService(LibraryServiceServicer):
         with self._database.write() as conn:
             row = rules.create(
                 conn,
-                tenants.chosen(library.tenant_id) or DEFAULT_TENANT,
+                tenants.chosen(library.tenant) or DEFAULT_TENANT,
                 slug=request.library_id,
                 name=library.display_name,
                 root=library.root_path,
@@ -119,7 +119,7 @@ class LibraryService(LibraryServiceServicer):
     def HashLibrary(self, request: pb.HashLibraryRequest, context: grpc.ServicerContext) -> Job:
         every = request.name == names.ALL_LIBRARIES
         slug = None if every else names.library_slug(request.name)
-        wanted = admission.Wanted(JobKind.HASH, slug, tenants.chosen(request.tenant_id))
+        wanted = admission.Wanted(JobKind.HASH, slug, tenants.chosen(request.tenant))
         with self._database.write() as conn:
             return wire.job(admission.create(conn, wanted))
 

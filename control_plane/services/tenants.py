@@ -15,9 +15,9 @@ def chosen(named: str) -> str | None:
         return own
     if not _TENANT.fullmatch(named):
         raise InvalidArgument(
-            f"tenant_id is {named[:100]!r}; use 1 to 63 of a-z, 0-9 and -, with a letter or digit"
+            f"tenant is {named[:100]!r}; use 1 to 63 of a-z, 0-9 and -, with a letter or digit"
             " at both ends."
         )
     if own not in (None, named):
-        raise PermissionDenied("tenant_id names another tenant than yours; leave it out.")
+        raise PermissionDenied("The request names another tenant than yours; leave it out.")
     return named

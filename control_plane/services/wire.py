@@ -78,7 +78,6 @@ _JOB_COLUMNS = (
     "failed_items",
     "skipped_items",
     "cancelled_items",
-    "tenant_id",
 )
 
 
@@ -95,6 +94,7 @@ def fill_job(message: job_pb.Job, row: Row) -> None:
     message.name = f"jobs/{row['id']}"
     message.kind = to_enum(job_pb.JobKind, kind)
     message.state = to_enum(job_pb.Job.State, status)
+    message.tenant = row["tenant_id"]
     for column in _JOB_COLUMNS:
         if value := row[column]:
             setattr(message, column, value)
@@ -172,7 +172,7 @@ def library(row: Row, last_scan: Row | None) -> library_pb.Library:
         crosses_filesystems=row["crosses_filesystems"],
         min_size_bytes=row["min_size_bytes"],
         delete_time=time(row["deleted_at"]),
-        tenant_id=row["tenant_id"],
+        tenant=row["tenant_id"],
     )
 
 
@@ -244,7 +244,7 @@ def duplicate_group(row: Row) -> dict[str, Any]:
         "total_size_bytes": row["total_size_bytes"],
         "size_bytes": row["size_bytes"],
         "reclaimable_bytes": row["reclaimable_bytes"],
-        "tenant_id": row["tenant_id"],
+        "tenant": row["tenant_id"],
     }
 
 

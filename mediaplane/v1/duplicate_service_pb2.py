@@ -26,7 +26,7 @@ from mediaplane.v1 import asset_service_pb2 as mediaplane_dot_v1_dot_asset__serv
 from mediaplane.v1 import library_service_pb2 as mediaplane_dot_v1_dot_library__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%mediaplane/v1/duplicate_service.proto\x12\rmediaplane.v1\x1a!mediaplane/v1/asset_service.proto\x1a#mediaplane/v1/library_service.proto\"\xed\x01\n\x0e\x44uplicateGroup\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tgroup_key\x18\x02 \x01(\t\x12\x34\n\x0ehash_algorithm\x18\x03 \x01(\x0e\x32\x1c.mediaplane.v1.HashAlgorithm\x12\x14\n\x0c\x63ontent_hash\x18\x04 \x01(\x0c\x12\x12\n\nfile_count\x18\x05 \x01(\x03\x12\x18\n\x10total_size_bytes\x18\x06 \x01(\x03\x12\x12\n\nsize_bytes\x18\x07 \x01(\x03\x12\x19\n\x11reclaimable_bytes\x18\x08 \x01(\x03\x12\x11\n\ttenant_id\x18\t \x01(\t\"\xb9\x02\n\x1aListDuplicateGroupsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12>\n\x05order\x18\x03 \x01(\x0e\x32/.mediaplane.v1.ListDuplicateGroupsRequest.Order\x12\x0f\n\x07library\x18\x04 \x01(\t\x12\x13\n\x0bpath_prefix\x18\x05 \x01(\x0c\x12-\n\nmedia_type\x18\x06 \x01(\x0e\x32\x19.mediaplane.v1.Asset.Type\x12\x16\n\x0emin_size_bytes\x18\x07 \x01(\x03\"G\n\x05Order\x12\x15\n\x11ORDER_UNSPECIFIED\x10\x00\x12\x10\n\x0cORDER_COPIES\x10\x01\x12\x15\n\x11ORDER_RECLAIMABLE\x10\x02\"e\n\x1bListDuplicateGroupsResponse\x12-\n\x06groups\x18\x01 \x03(\x0b\x32\x1d.mediaplane.v1.DuplicateGroup\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"e\n\x19ListDuplicateFilesRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x11\n\ttenant_id\x18\x04 \x01(\t\"Y\n\x1aListDuplicateFilesResponse\x12\"\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x13.mediaplane.v1.File\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\".\n\x1cVerifyDuplicateGroupsRequest\x12\x0e\n\x06repair\x18\x01 \x01(\x08\"Z\n\x1dVerifyDuplicateGroupsResponse\x12\x0e\n\x06groups\x18\x01 \x01(\x03\x12\x14\n\x0cwrong_groups\x18\x02 \x01(\x03\x12\x13\n\x0bis_repaired\x18\x03 \x01(\x08\x32\xdf\x02\n\x10\x44uplicateService\x12l\n\x13ListDuplicateGroups\x12).mediaplane.v1.ListDuplicateGroupsRequest\x1a*.mediaplane.v1.ListDuplicateGroupsResponse\x12i\n\x12ListDuplicateFiles\x12(.mediaplane.v1.ListDuplicateFilesRequest\x1a).mediaplane.v1.ListDuplicateFilesResponse\x12r\n\x15VerifyDuplicateGroups\x12+.mediaplane.v1.VerifyDuplicateGroupsRequest\x1a,.mediaplane.v1.VerifyDuplicateGroupsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%mediaplane/v1/duplicate_service.proto\x12\rmediaplane.v1\x1a!mediaplane/v1/asset_service.proto\x1a#mediaplane/v1/library_service.proto\"\xea\x01\n\x0e\x44uplicateGroup\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tgroup_key\x18\x02 \x01(\t\x12\x34\n\x0ehash_algorithm\x18\x03 \x01(\x0e\x32\x1c.mediaplane.v1.HashAlgorithm\x12\x14\n\x0c\x63ontent_hash\x18\x04 \x01(\x0c\x12\x12\n\nfile_count\x18\x05 \x01(\x03\x12\x18\n\x10total_size_bytes\x18\x06 \x01(\x03\x12\x12\n\nsize_bytes\x18\x07 \x01(\x03\x12\x19\n\x11reclaimable_bytes\x18\x08 \x01(\x03\x12\x0e\n\x06tenant\x18\t \x01(\t\"\xb9\x02\n\x1aListDuplicateGroupsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12>\n\x05order\x18\x03 \x01(\x0e\x32/.mediaplane.v1.ListDuplicateGroupsRequest.Order\x12\x0f\n\x07library\x18\x04 \x01(\t\x12\x13\n\x0bpath_prefix\x18\x05 \x01(\x0c\x12-\n\nmedia_type\x18\x06 \x01(\x0e\x32\x19.mediaplane.v1.Asset.Type\x12\x16\n\x0emin_size_bytes\x18\x07 \x01(\x03\"G\n\x05Order\x12\x15\n\x11ORDER_UNSPECIFIED\x10\x00\x12\x10\n\x0cORDER_COPIES\x10\x01\x12\x15\n\x11ORDER_RECLAIMABLE\x10\x02\"e\n\x1bListDuplicateGroupsResponse\x12-\n\x06groups\x18\x01 \x03(\x0b\x32\x1d.mediaplane.v1.DuplicateGroup\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"b\n\x19ListDuplicateFilesRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x0e\n\x06tenant\x18\x04 \x01(\t\"Y\n\x1aListDuplicateFilesResponse\x12\"\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x13.mediaplane.v1.File\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\".\n\x1cVerifyDuplicateGroupsRequest\x12\x0e\n\x06repair\x18\x01 \x01(\x08\"Z\n\x1dVerifyDuplicateGroupsResponse\x12\x0e\n\x06groups\x18\x01 \x01(\x03\x12\x14\n\x0cwrong_groups\x18\x02 \x01(\x03\x12\x13\n\x0bis_repaired\x18\x03 \x01(\x08\x32\xdf\x02\n\x10\x44uplicateService\x12l\n\x13ListDuplicateGroups\x12).mediaplane.v1.ListDuplicateGroupsRequest\x1a*.mediaplane.v1.ListDuplicateGroupsResponse\x12i\n\x12ListDuplicateFiles\x12(.mediaplane.v1.ListDuplicateFilesRequest\x1a).mediaplane.v1.ListDuplicateFilesResponse\x12r\n\x15VerifyDuplicateGroups\x12+.mediaplane.v1.VerifyDuplicateGroupsRequest\x1a,.mediaplane.v1.VerifyDuplicateGroupsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,21 +34,21 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'mediaplane.v1.duplicate_ser
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_DUPLICATEGROUP']._serialized_start=129
-  _globals['_DUPLICATEGROUP']._serialized_end=366
-  _globals['_LISTDUPLICATEGROUPSREQUEST']._serialized_start=369
-  _globals['_LISTDUPLICATEGROUPSREQUEST']._serialized_end=682
-  _globals['_LISTDUPLICATEGROUPSREQUEST_ORDER']._serialized_start=611
-  _globals['_LISTDUPLICATEGROUPSREQUEST_ORDER']._serialized_end=682
-  _globals['_LISTDUPLICATEGROUPSRESPONSE']._serialized_start=684
-  _globals['_LISTDUPLICATEGROUPSRESPONSE']._serialized_end=785
-  _globals['_LISTDUPLICATEFILESREQUEST']._serialized_start=787
-  _globals['_LISTDUPLICATEFILESREQUEST']._serialized_end=888
-  _globals['_LISTDUPLICATEFILESRESPONSE']._serialized_start=890
-  _globals['_LISTDUPLICATEFILESRESPONSE']._serialized_end=979
-  _globals['_VERIFYDUPLICATEGROUPSREQUEST']._serialized_start=981
-  _globals['_VERIFYDUPLICATEGROUPSREQUEST']._serialized_end=1027
-  _globals['_VERIFYDUPLICATEGROUPSRESPONSE']._serialized_start=1029
-  _globals['_VERIFYDUPLICATEGROUPSRESPONSE']._serialized_end=1119
-  _globals['_DUPLICATESERVICE']._serialized_start=1122
-  _globals['_DUPLICATESERVICE']._serialized_end=1473
+  _globals['_DUPLICATEGROUP']._serialized_end=363
+  _globals['_LISTDUPLICATEGROUPSREQUEST']._serialized_start=366
+  _globals['_LISTDUPLICATEGROUPSREQUEST']._serialized_end=679
+  _globals['_LISTDUPLICATEGROUPSREQUEST_ORDER']._serialized_start=608
+  _globals['_LISTDUPLICATEGROUPSREQUEST_ORDER']._serialized_end=679
+  _globals['_LISTDUPLICATEGROUPSRESPONSE']._serialized_start=681
+  _globals['_LISTDUPLICATEGROUPSRESPONSE']._serialized_end=782
+  _globals['_LISTDUPLICATEFILESREQUEST']._serialized_start=784
+  _globals['_LISTDUPLICATEFILESREQUEST']._serialized_end=882
+  _globals['_LISTDUPLICATEFILESRESPONSE']._serialized_start=884
+  _globals['_LISTDUPLICATEFILESRESPONSE']._serialized_end=973
+  _globals['_VERIFYDUPLICATEGROUPSREQUEST']._serialized_start=975
+  _globals['_VERIFYDUPLICATEGROUPSREQUEST']._serialized_end=1021
+  _globals['_VERIFYDUPLICATEGROUPSRESPONSE']._serialized_start=1023
+  _globals['_VERIFYDUPLICATEGROUPSRESPONSE']._serialized_end=1113
+  _globals['_DUPLICATESERVICE']._serialized_start=1116
+  _globals['_DUPLICATESERVICE']._serialized_end=1467
 # @@protoc_insertion_point(module_scope)

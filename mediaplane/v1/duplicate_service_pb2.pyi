@@ -10,7 +10,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class DuplicateGroup(_message.Message):
-    __slots__ = ("name", "group_key", "hash_algorithm", "content_hash", "file_count", "total_size_bytes", "size_bytes", "reclaimable_bytes", "tenant_id")
+    __slots__ = ("name", "group_key", "hash_algorithm", "content_hash", "file_count", "total_size_bytes", "size_bytes", "reclaimable_bytes", "tenant")
     NAME_FIELD_NUMBER: _ClassVar[int]
     GROUP_KEY_FIELD_NUMBER: _ClassVar[int]
     HASH_ALGORITHM_FIELD_NUMBER: _ClassVar[int]
@@ -19,7 +19,7 @@ class DuplicateGroup(_message.Message):
     TOTAL_SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     RECLAIMABLE_BYTES_FIELD_NUMBER: _ClassVar[int]
-    TENANT_ID_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
     name: str
     group_key: str
     hash_algorithm: _library_service_pb2.HashAlgorithm
@@ -28,8 +28,8 @@ class DuplicateGroup(_message.Message):
     total_size_bytes: int
     size_bytes: int
     reclaimable_bytes: int
-    tenant_id: str
-    def __init__(self, name: _Optional[str] = ..., group_key: _Optional[str] = ..., hash_algorithm: _Optional[_Union[_library_service_pb2.HashAlgorithm, str]] = ..., content_hash: _Optional[bytes] = ..., file_count: _Optional[int] = ..., total_size_bytes: _Optional[int] = ..., size_bytes: _Optional[int] = ..., reclaimable_bytes: _Optional[int] = ..., tenant_id: _Optional[str] = ...) -> None: ...
+    tenant: str
+    def __init__(self, name: _Optional[str] = ..., group_key: _Optional[str] = ..., hash_algorithm: _Optional[_Union[_library_service_pb2.HashAlgorithm, str]] = ..., content_hash: _Optional[bytes] = ..., file_count: _Optional[int] = ..., total_size_bytes: _Optional[int] = ..., size_bytes: _Optional[int] = ..., reclaimable_bytes: _Optional[int] = ..., tenant: _Optional[str] = ...) -> None: ...
 
 class ListDuplicateGroupsRequest(_message.Message):
     __slots__ = ("page_size", "page_token", "order", "library", "path_prefix", "media_type", "min_size_bytes")
@@ -66,16 +66,16 @@ class ListDuplicateGroupsResponse(_message.Message):
     def __init__(self, groups: _Optional[_Iterable[_Union[DuplicateGroup, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class ListDuplicateFilesRequest(_message.Message):
-    __slots__ = ("parent", "page_size", "page_token", "tenant_id")
+    __slots__ = ("parent", "page_size", "page_token", "tenant")
     PARENT_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    TENANT_ID_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
     parent: str
     page_size: int
     page_token: str
-    tenant_id: str
-    def __init__(self, parent: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., tenant_id: _Optional[str] = ...) -> None: ...
+    tenant: str
+    def __init__(self, parent: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., tenant: _Optional[str] = ...) -> None: ...
 
 class ListDuplicateFilesResponse(_message.Message):
     __slots__ = ("files", "next_page_token")

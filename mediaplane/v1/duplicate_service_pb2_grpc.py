@@ -60,9 +60,9 @@ class DuplicateServiceServicer:
 
     def ListDuplicateGroups(self, request, context):
         """Lists the groups of two or more files of a tenant. Who sees all tenants gets the groups of each;
-        those of the same content stand together, tenant_id ascending. On unchanging data the pages neither repeat nor leave
-        out a group. With a filter a page may be short, or even empty, and still have a token: no call
-        looks at more than a bounded number of groups.
+        those of the same content and figures stand together, tenant ascending. On unchanging data the
+        pages neither repeat nor leave out a group. With a filter a page may be short, or even empty,
+        and still have a token: no call looks at more than a bounded number of groups.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

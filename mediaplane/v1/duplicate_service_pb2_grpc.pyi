@@ -20,9 +20,9 @@ class DuplicateServiceStub:
     def __init__(self, channel: _grpc.Channel) -> None: ...
     ListDuplicateGroups: _grpc.UnaryUnaryMultiCallable[_duplicate_service_pb2.ListDuplicateGroupsRequest, _duplicate_service_pb2.ListDuplicateGroupsResponse]
     """Lists the groups of two or more files of a tenant. Who sees all tenants gets the groups of each;
-    those of the same content stand together, tenant_id ascending. On unchanging data the pages neither repeat nor leave
-    out a group. With a filter a page may be short, or even empty, and still have a token: no call
-    looks at more than a bounded number of groups.
+    those of the same content and figures stand together, tenant ascending. On unchanging data the
+    pages neither repeat nor leave out a group. With a filter a page may be short, or even empty,
+    and still have a token: no call looks at more than a bounded number of groups.
     """
     ListDuplicateFiles: _grpc.UnaryUnaryMultiCallable[_duplicate_service_pb2.ListDuplicateFilesRequest, _duplicate_service_pb2.ListDuplicateFilesResponse]
     """Lists the files of one group by id ascending, across libraries. INVALID_ARGUMENT when the
@@ -45,9 +45,9 @@ class DuplicateServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _grpc.ServicerContext,
     ) -> _duplicate_service_pb2.ListDuplicateGroupsResponse:
         """Lists the groups of two or more files of a tenant. Who sees all tenants gets the groups of each;
-        those of the same content stand together, tenant_id ascending. On unchanging data the pages neither repeat nor leave
-        out a group. With a filter a page may be short, or even empty, and still have a token: no call
-        looks at more than a bounded number of groups.
+        those of the same content and figures stand together, tenant ascending. On unchanging data the
+        pages neither repeat nor leave out a group. With a filter a page may be short, or even empty,
+        and still have a token: no call looks at more than a bounded number of groups.
         """
 
     @_abc_1.abstractmethod

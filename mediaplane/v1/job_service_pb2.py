@@ -27,55 +27,55 @@ from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fmediaplane/v1/job_service.proto\x12\rmediaplane.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"Z\n\x05Probe\x12+\n\x08\x64uration\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05items\x18\x02 \x01(\x05\x12\x15\n\rscratch_bytes\x18\x03 \x01(\x03\"\xc4\x07\n\x03Job\x12\x0c\n\x04name\x18\x01 \x01(\t\x12$\n\x04kind\x18\x02 \x01(\x0e\x32\x16.mediaplane.v1.JobKind\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.mediaplane.v1.Job.State\x12\x0f\n\x07library\x18\x04 \x01(\t\x12\x10\n\x08priority\x18\x05 \x01(\x05\x12\x10\n\x08progress\x18\x06 \x01(\x01\x12\x17\n\x0fprocessed_items\x18\x07 \x01(\x03\x12\x13\n\x0btotal_items\x18\x08 \x01(\x03\x12\x13\n\x0btotal_bytes\x18\t \x01(\x03\x12\x10\n\x08\x61ttempts\x18\n \x01(\x05\x12\x14\n\x0cmax_attempts\x18\x0b \x01(\x05\x12\x12\n\nerror_code\x18\x0c \x01(\t\x12\x15\n\rerror_message\x18\r \x01(\t\x12\x13\n\x0bskip_reason\x18\x0e \x01(\t\x12\x0e\n\x06worker\x18\x0f \x01(\t\x12\x18\n\x10\x63\x61ncel_requested\x18\x10 \x01(\x08\x12\x10\n\x08retry_of\x18\x11 \x01(\t\x12\x12\n\nrequest_id\x18\x12 \x01(\t\x12/\n\x0b\x63reate_time\x18\x13 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nstart_time\x18\x14 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x15 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x16 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nretry_time\x18\x17 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0f\x63ompleted_items\x18\x18 \x01(\x03\x12\x14\n\x0c\x66\x61iled_items\x18\x19 \x01(\x03\x12\x15\n\rskipped_items\x18\x1a \x01(\x03\x12\x17\n\x0f\x63\x61ncelled_items\x18\x1b \x01(\x03\x12#\n\x05probe\x18\x1c \x01(\x0b\x32\x14.mediaplane.v1.Probe\x12\x11\n\ttenant_id\x18\x1d \x01(\t\"\xa8\x01\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n\rSTATE_PENDING\x10\x01\x12\x11\n\rSTATE_RUNNING\x10\x02\x12\x13\n\x0fSTATE_COMPLETED\x10\x03\x12\x10\n\x0cSTATE_FAILED\x10\x04\x12\x13\n\x0fSTATE_CANCELLED\x10\x05\x12\x13\n\x0fSTATE_RETRYABLE\x10\x06\x12\x11\n\rSTATE_SKIPPED\x10\x07\"\x8b\x03\n\x07JobItem\x12\x0c\n\x04name\x18\x01 \x01(\t\x12+\n\x05state\x18\x02 \x01(\x0e\x32\x1c.mediaplane.v1.JobItem.State\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x17\n\x0fprocessed_items\x18\x04 \x01(\x03\x12\x13\n\x0btotal_items\x18\x05 \x01(\x03\x12\x0e\n\x06worker\x18\x06 \x01(\t\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x93\x01\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n\rSTATE_PENDING\x10\x01\x12\x11\n\rSTATE_RUNNING\x10\x02\x12\x13\n\x0fSTATE_COMPLETED\x10\x03\x12\x10\n\x0cSTATE_FAILED\x10\x04\x12\x11\n\rSTATE_SKIPPED\x10\x05\x12\x13\n\x0fSTATE_CANCELLED\x10\x06\"\x8a\x01\n\x05\x45vent\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\x03\x12\x0c\n\x04type\x18\x03 \x01(\t\x12(\n\x07payload\x18\x04 \x01(\x0b\x32\x17.google.protobuf.Struct\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"G\n\x10\x43reateJobRequest\x12\x1f\n\x03job\x18\x01 \x01(\x0b\x32\x12.mediaplane.v1.Job\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"K\n\x16\x42\x61tchCreateJobsRequest\x12\x31\n\x08requests\x18\x01 \x03(\x0b\x32\x1f.mediaplane.v1.CreateJobRequest\";\n\x17\x42\x61tchCreateJobsResponse\x12 \n\x04jobs\x18\x01 \x03(\x0b\x32\x12.mediaplane.v1.Job\"\x1d\n\rGetJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x89\x01\n\x0fListJobsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12(\n\x06states\x18\x03 \x03(\x0e\x32\x18.mediaplane.v1.Job.State\x12%\n\x05kinds\x18\x04 \x03(\x0e\x32\x16.mediaplane.v1.JobKind\"M\n\x10ListJobsResponse\x12 \n\x04jobs\x18\x01 \x03(\x0b\x32\x12.mediaplane.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\" \n\x10\x43\x61ncelJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x1f\n\x0fRetryJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"Q\n\x10WatchJobsRequest\x12\r\n\x05names\x18\x01 \x03(\t\x12\x1b\n\x0e\x61\x66ter_event_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x11\n\x0f_after_event_id\"k\n\x11WatchJobsResponse\x12\x1f\n\x03job\x18\x01 \x01(\x0b\x32\x12.mediaplane.v1.Job\x12#\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x14.mediaplane.v1.Event\x12\x10\n\x08\x65vent_id\x18\x03 \x01(\x03\"L\n\x13ListJobItemsRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"V\n\x14ListJobItemsResponse\x12%\n\x05items\x18\x01 \x03(\x0b\x32\x16.mediaplane.v1.JobItem\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"b\n\x11ListEventsRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x16\n\x0e\x61\x66ter_event_id\x18\x04 \x01(\x03\"S\n\x12ListEventsResponse\x12$\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x14.mediaplane.v1.Event\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t*\xb3\x01\n\x07JobKind\x12\x18\n\x14JOB_KIND_UNSPECIFIED\x10\x00\x12\x11\n\rJOB_KIND_SCAN\x10\x01\x12\x11\n\rJOB_KIND_HASH\x10\x02\x12\x13\n\x0fJOB_KIND_DELETE\x10\x03\x12\x16\n\x12JOB_KIND_THUMBNAIL\x10\x04\x12\x12\n\x0eJOB_KIND_PROBE\x10\x05\x12\x13\n\x0fJOB_KIND_VERIFY\x10\x06\x12\x12\n\x0eJOB_KIND_SWEEP\x10\x07\x32\xb9\x05\n\nJobService\x12@\n\tCreateJob\x12\x1f.mediaplane.v1.CreateJobRequest\x1a\x12.mediaplane.v1.Job\x12`\n\x0f\x42\x61tchCreateJobs\x12%.mediaplane.v1.BatchCreateJobsRequest\x1a&.mediaplane.v1.BatchCreateJobsResponse\x12:\n\x06GetJob\x12\x1c.mediaplane.v1.GetJobRequest\x1a\x12.mediaplane.v1.Job\x12K\n\x08ListJobs\x12\x1e.mediaplane.v1.ListJobsRequest\x1a\x1f.mediaplane.v1.ListJobsResponse\x12@\n\tCancelJob\x12\x1f.mediaplane.v1.CancelJobRequest\x1a\x12.mediaplane.v1.Job\x12>\n\x08RetryJob\x12\x1e.mediaplane.v1.RetryJobRequest\x1a\x12.mediaplane.v1.Job\x12P\n\tWatchJobs\x12\x1f.mediaplane.v1.WatchJobsRequest\x1a .mediaplane.v1.WatchJobsResponse0\x01\x12W\n\x0cListJobItems\x12\".mediaplane.v1.ListJobItemsRequest\x1a#.mediaplane.v1.ListJobItemsResponse\x12Q\n\nListEvents\x12 .mediaplane.v1.ListEventsRequest\x1a!.mediaplane.v1.ListEventsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fmediaplane/v1/job_service.proto\x12\rmediaplane.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"Z\n\x05Probe\x12+\n\x08\x64uration\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05items\x18\x02 \x01(\x05\x12\x15\n\rscratch_bytes\x18\x03 \x01(\x03\"\xc1\x07\n\x03Job\x12\x0c\n\x04name\x18\x01 \x01(\t\x12$\n\x04kind\x18\x02 \x01(\x0e\x32\x16.mediaplane.v1.JobKind\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.mediaplane.v1.Job.State\x12\x0f\n\x07library\x18\x04 \x01(\t\x12\x10\n\x08priority\x18\x05 \x01(\x05\x12\x10\n\x08progress\x18\x06 \x01(\x01\x12\x17\n\x0fprocessed_items\x18\x07 \x01(\x03\x12\x13\n\x0btotal_items\x18\x08 \x01(\x03\x12\x13\n\x0btotal_bytes\x18\t \x01(\x03\x12\x10\n\x08\x61ttempts\x18\n \x01(\x05\x12\x14\n\x0cmax_attempts\x18\x0b \x01(\x05\x12\x12\n\nerror_code\x18\x0c \x01(\t\x12\x15\n\rerror_message\x18\r \x01(\t\x12\x13\n\x0bskip_reason\x18\x0e \x01(\t\x12\x0e\n\x06worker\x18\x0f \x01(\t\x12\x18\n\x10\x63\x61ncel_requested\x18\x10 \x01(\x08\x12\x10\n\x08retry_of\x18\x11 \x01(\t\x12\x12\n\nrequest_id\x18\x12 \x01(\t\x12/\n\x0b\x63reate_time\x18\x13 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nstart_time\x18\x14 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x15 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x16 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nretry_time\x18\x17 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0f\x63ompleted_items\x18\x18 \x01(\x03\x12\x14\n\x0c\x66\x61iled_items\x18\x19 \x01(\x03\x12\x15\n\rskipped_items\x18\x1a \x01(\x03\x12\x17\n\x0f\x63\x61ncelled_items\x18\x1b \x01(\x03\x12#\n\x05probe\x18\x1c \x01(\x0b\x32\x14.mediaplane.v1.Probe\x12\x0e\n\x06tenant\x18\x1d \x01(\t\"\xa8\x01\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n\rSTATE_PENDING\x10\x01\x12\x11\n\rSTATE_RUNNING\x10\x02\x12\x13\n\x0fSTATE_COMPLETED\x10\x03\x12\x10\n\x0cSTATE_FAILED\x10\x04\x12\x13\n\x0fSTATE_CANCELLED\x10\x05\x12\x13\n\x0fSTATE_RETRYABLE\x10\x06\x12\x11\n\rSTATE_SKIPPED\x10\x07\"\x8b\x03\n\x07JobItem\x12\x0c\n\x04name\x18\x01 \x01(\t\x12+\n\x05state\x18\x02 \x01(\x0e\x32\x1c.mediaplane.v1.JobItem.State\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x17\n\x0fprocessed_items\x18\x04 \x01(\x03\x12\x13\n\x0btotal_items\x18\x05 \x01(\x03\x12\x0e\n\x06worker\x18\x06 \x01(\t\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x93\x01\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n\rSTATE_PENDING\x10\x01\x12\x11\n\rSTATE_RUNNING\x10\x02\x12\x13\n\x0fSTATE_COMPLETED\x10\x03\x12\x10\n\x0cSTATE_FAILED\x10\x04\x12\x11\n\rSTATE_SKIPPED\x10\x05\x12\x13\n\x0fSTATE_CANCELLED\x10\x06\"\x8a\x01\n\x05\x45vent\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\x03\x12\x0c\n\x04type\x18\x03 \x01(\t\x12(\n\x07payload\x18\x04 \x01(\x0b\x32\x17.google.protobuf.Struct\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"G\n\x10\x43reateJobRequest\x12\x1f\n\x03job\x18\x01 \x01(\x0b\x32\x12.mediaplane.v1.Job\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"K\n\x16\x42\x61tchCreateJobsRequest\x12\x31\n\x08requests\x18\x01 \x03(\x0b\x32\x1f.mediaplane.v1.CreateJobRequest\";\n\x17\x42\x61tchCreateJobsResponse\x12 \n\x04jobs\x18\x01 \x03(\x0b\x32\x12.mediaplane.v1.Job\"\x1d\n\rGetJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x89\x01\n\x0fListJobsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12(\n\x06states\x18\x03 \x03(\x0e\x32\x18.mediaplane.v1.Job.State\x12%\n\x05kinds\x18\x04 \x03(\x0e\x32\x16.mediaplane.v1.JobKind\"M\n\x10ListJobsResponse\x12 \n\x04jobs\x18\x01 \x03(\x0b\x32\x12.mediaplane.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\" \n\x10\x43\x61ncelJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x1f\n\x0fRetryJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"Q\n\x10WatchJobsRequest\x12\r\n\x05names\x18\x01 \x03(\t\x12\x1b\n\x0e\x61\x66ter_event_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x11\n\x0f_after_event_id\"k\n\x11WatchJobsResponse\x12\x1f\n\x03job\x18\x01 \x01(\x0b\x32\x12.mediaplane.v1.Job\x12#\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x14.mediaplane.v1.Event\x12\x10\n\x08\x65vent_id\x18\x03 \x01(\x03\"L\n\x13ListJobItemsRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"V\n\x14ListJobItemsResponse\x12%\n\x05items\x18\x01 \x03(\x0b\x32\x16.mediaplane.v1.JobItem\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"b\n\x11ListEventsRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x16\n\x0e\x61\x66ter_event_id\x18\x04 \x01(\x03\"S\n\x12ListEventsResponse\x12$\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x14.mediaplane.v1.Event\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t*\xb3\x01\n\x07JobKind\x12\x18\n\x14JOB_KIND_UNSPECIFIED\x10\x00\x12\x11\n\rJOB_KIND_SCAN\x10\x01\x12\x11\n\rJOB_KIND_HASH\x10\x02\x12\x13\n\x0fJOB_KIND_DELETE\x10\x03\x12\x16\n\x12JOB_KIND_THUMBNAIL\x10\x04\x12\x12\n\x0eJOB_KIND_PROBE\x10\x05\x12\x13\n\x0fJOB_KIND_VERIFY\x10\x06\x12\x12\n\x0eJOB_KIND_SWEEP\x10\x07\x32\xb9\x05\n\nJobService\x12@\n\tCreateJob\x12\x1f.mediaplane.v1.CreateJobRequest\x1a\x12.mediaplane.v1.Job\x12`\n\x0f\x42\x61tchCreateJobs\x12%.mediaplane.v1.BatchCreateJobsRequest\x1a&.mediaplane.v1.BatchCreateJobsResponse\x12:\n\x06GetJob\x12\x1c.mediaplane.v1.GetJobRequest\x1a\x12.mediaplane.v1.Job\x12K\n\x08ListJobs\x12\x1e.mediaplane.v1.ListJobsRequest\x1a\x1f.mediaplane.v1.ListJobsResponse\x12@\n\tCancelJob\x12\x1f.mediaplane.v1.CancelJobRequest\x1a\x12.mediaplane.v1.Job\x12>\n\x08RetryJob\x12\x1e.mediaplane.v1.RetryJobRequest\x1a\x12.mediaplane.v1.Job\x12P\n\tWatchJobs\x12\x1f.mediaplane.v1.WatchJobsRequest\x1a .mediaplane.v1.WatchJobsResponse0\x01\x12W\n\x0cListJobItems\x12\".mediaplane.v1.ListJobItemsRequest\x1a#.mediaplane.v1.ListJobItemsResponse\x12Q\n\nListEvents\x12 .mediaplane.v1.ListEventsRequest\x1a!.mediaplane.v1.ListEventsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'mediaplane.v1.job_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_JOBKIND']._serialized_start=2815
-  _globals['_JOBKIND']._serialized_end=2994
+  _globals['_JOBKIND']._serialized_start=2812
+  _globals['_JOBKIND']._serialized_end=2991
   _globals['_PROBE']._serialized_start=145
   _globals['_PROBE']._serialized_end=235
   _globals['_JOB']._serialized_start=238
-  _globals['_JOB']._serialized_end=1202
-  _globals['_JOB_STATE']._serialized_start=1034
-  _globals['_JOB_STATE']._serialized_end=1202
-  _globals['_JOBITEM']._serialized_start=1205
-  _globals['_JOBITEM']._serialized_end=1600
-  _globals['_JOBITEM_STATE']._serialized_start=1453
-  _globals['_JOBITEM_STATE']._serialized_end=1600
-  _globals['_EVENT']._serialized_start=1603
-  _globals['_EVENT']._serialized_end=1741
-  _globals['_CREATEJOBREQUEST']._serialized_start=1743
-  _globals['_CREATEJOBREQUEST']._serialized_end=1814
-  _globals['_BATCHCREATEJOBSREQUEST']._serialized_start=1816
-  _globals['_BATCHCREATEJOBSREQUEST']._serialized_end=1891
-  _globals['_BATCHCREATEJOBSRESPONSE']._serialized_start=1893
-  _globals['_BATCHCREATEJOBSRESPONSE']._serialized_end=1952
-  _globals['_GETJOBREQUEST']._serialized_start=1954
-  _globals['_GETJOBREQUEST']._serialized_end=1983
-  _globals['_LISTJOBSREQUEST']._serialized_start=1986
-  _globals['_LISTJOBSREQUEST']._serialized_end=2123
-  _globals['_LISTJOBSRESPONSE']._serialized_start=2125
-  _globals['_LISTJOBSRESPONSE']._serialized_end=2202
-  _globals['_CANCELJOBREQUEST']._serialized_start=2204
-  _globals['_CANCELJOBREQUEST']._serialized_end=2236
-  _globals['_RETRYJOBREQUEST']._serialized_start=2238
-  _globals['_RETRYJOBREQUEST']._serialized_end=2269
-  _globals['_WATCHJOBSREQUEST']._serialized_start=2271
-  _globals['_WATCHJOBSREQUEST']._serialized_end=2352
-  _globals['_WATCHJOBSRESPONSE']._serialized_start=2354
-  _globals['_WATCHJOBSRESPONSE']._serialized_end=2461
-  _globals['_LISTJOBITEMSREQUEST']._serialized_start=2463
-  _globals['_LISTJOBITEMSREQUEST']._serialized_end=2539
-  _globals['_LISTJOBITEMSRESPONSE']._serialized_start=2541
-  _globals['_LISTJOBITEMSRESPONSE']._serialized_end=2627
-  _globals['_LISTEVENTSREQUEST']._serialized_start=2629
-  _globals['_LISTEVENTSREQUEST']._serialized_end=2727
-  _globals['_LISTEVENTSRESPONSE']._serialized_start=2729
-  _globals['_LISTEVENTSRESPONSE']._serialized_end=2812
-  _globals['_JOBSERVICE']._serialized_start=2997
-  _globals['_JOBSERVICE']._serialized_end=3694
+  _globals['_JOB']._serialized_end=1199
+  _globals['_JOB_STATE']._serialized_start=1031
+  _globals['_JOB_STATE']._serialized_end=1199
+  _globals['_JOBITEM']._serialized_start=1202
+  _globals['_JOBITEM']._serialized_end=1597
+  _globals['_JOBITEM_STATE']._serialized_start=1450
+  _globals['_JOBITEM_STATE']._serialized_end=1597
+  _globals['_EVENT']._serialized_start=1600
+  _globals['_EVENT']._serialized_end=1738
+  _globals['_CREATEJOBREQUEST']._serialized_start=1740
+  _globals['_CREATEJOBREQUEST']._serialized_end=1811
+  _globals['_BATCHCREATEJOBSREQUEST']._serialized_start=1813
+  _globals['_BATCHCREATEJOBSREQUEST']._serialized_end=1888
+  _globals['_BATCHCREATEJOBSRESPONSE']._serialized_start=1890
+  _globals['_BATCHCREATEJOBSRESPONSE']._serialized_end=1949
+  _globals['_GETJOBREQUEST']._serialized_start=1951
+  _globals['_GETJOBREQUEST']._serialized_end=1980
+  _globals['_LISTJOBSREQUEST']._serialized_start=1983
+  _globals['_LISTJOBSREQUEST']._serialized_end=2120
+  _globals['_LISTJOBSRESPONSE']._serialized_start=2122
+  _globals['_LISTJOBSRESPONSE']._serialized_end=2199
+  _globals['_CANCELJOBREQUEST']._serialized_start=2201
+  _globals['_CANCELJOBREQUEST']._serialized_end=2233
+  _globals['_RETRYJOBREQUEST']._serialized_start=2235
+  _globals['_RETRYJOBREQUEST']._serialized_end=2266
+  _globals['_WATCHJOBSREQUEST']._serialized_start=2268
+  _globals['_WATCHJOBSREQUEST']._serialized_end=2349
+  _globals['_WATCHJOBSRESPONSE']._serialized_start=2351
+  _globals['_WATCHJOBSRESPONSE']._serialized_end=2458
+  _globals['_LISTJOBITEMSREQUEST']._serialized_start=2460
+  _globals['_LISTJOBITEMSREQUEST']._serialized_end=2536
+  _globals['_LISTJOBITEMSRESPONSE']._serialized_start=2538
+  _globals['_LISTJOBITEMSRESPONSE']._serialized_end=2624
+  _globals['_LISTEVENTSREQUEST']._serialized_start=2626
+  _globals['_LISTEVENTSREQUEST']._serialized_end=2724
+  _globals['_LISTEVENTSRESPONSE']._serialized_start=2726
+  _globals['_LISTEVENTSRESPONSE']._serialized_end=2809
+  _globals['_JOBSERVICE']._serialized_start=2994
+  _globals['_JOBSERVICE']._serialized_end=3691
 # @@protoc_insertion_point(module_scope)

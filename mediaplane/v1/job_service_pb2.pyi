@@ -42,7 +42,7 @@ class Probe(_message.Message):
     def __init__(self, duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., items: _Optional[int] = ..., scratch_bytes: _Optional[int] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("name", "kind", "state", "library", "priority", "progress", "processed_items", "total_items", "total_bytes", "attempts", "max_attempts", "error_code", "error_message", "skip_reason", "worker", "cancel_requested", "retry_of", "request_id", "create_time", "start_time", "end_time", "update_time", "retry_time", "completed_items", "failed_items", "skipped_items", "cancelled_items", "probe", "tenant_id")
+    __slots__ = ("name", "kind", "state", "library", "priority", "progress", "processed_items", "total_items", "total_bytes", "attempts", "max_attempts", "error_code", "error_message", "skip_reason", "worker", "cancel_requested", "retry_of", "request_id", "create_time", "start_time", "end_time", "update_time", "retry_time", "completed_items", "failed_items", "skipped_items", "cancelled_items", "probe", "tenant")
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         STATE_UNSPECIFIED: _ClassVar[Job.State]
@@ -89,7 +89,7 @@ class Job(_message.Message):
     SKIPPED_ITEMS_FIELD_NUMBER: _ClassVar[int]
     CANCELLED_ITEMS_FIELD_NUMBER: _ClassVar[int]
     PROBE_FIELD_NUMBER: _ClassVar[int]
-    TENANT_ID_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: JobKind
     state: Job.State
@@ -118,8 +118,8 @@ class Job(_message.Message):
     skipped_items: int
     cancelled_items: int
     probe: Probe
-    tenant_id: str
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[JobKind, str]] = ..., state: _Optional[_Union[Job.State, str]] = ..., library: _Optional[str] = ..., priority: _Optional[int] = ..., progress: _Optional[float] = ..., processed_items: _Optional[int] = ..., total_items: _Optional[int] = ..., total_bytes: _Optional[int] = ..., attempts: _Optional[int] = ..., max_attempts: _Optional[int] = ..., error_code: _Optional[str] = ..., error_message: _Optional[str] = ..., skip_reason: _Optional[str] = ..., worker: _Optional[str] = ..., cancel_requested: _Optional[bool] = ..., retry_of: _Optional[str] = ..., request_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., retry_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., completed_items: _Optional[int] = ..., failed_items: _Optional[int] = ..., skipped_items: _Optional[int] = ..., cancelled_items: _Optional[int] = ..., probe: _Optional[_Union[Probe, _Mapping]] = ..., tenant_id: _Optional[str] = ...) -> None: ...
+    tenant: str
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[JobKind, str]] = ..., state: _Optional[_Union[Job.State, str]] = ..., library: _Optional[str] = ..., priority: _Optional[int] = ..., progress: _Optional[float] = ..., processed_items: _Optional[int] = ..., total_items: _Optional[int] = ..., total_bytes: _Optional[int] = ..., attempts: _Optional[int] = ..., max_attempts: _Optional[int] = ..., error_code: _Optional[str] = ..., error_message: _Optional[str] = ..., skip_reason: _Optional[str] = ..., worker: _Optional[str] = ..., cancel_requested: _Optional[bool] = ..., retry_of: _Optional[str] = ..., request_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., retry_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., completed_items: _Optional[int] = ..., failed_items: _Optional[int] = ..., skipped_items: _Optional[int] = ..., cancelled_items: _Optional[int] = ..., probe: _Optional[_Union[Probe, _Mapping]] = ..., tenant: _Optional[str] = ...) -> None: ...
 
 class JobItem(_message.Message):
     __slots__ = ("name", "state", "message", "processed_items", "total_items", "worker", "create_time", "update_time")

@@ -27,63 +27,63 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from mediaplane.v1 import job_service_pb2 as mediaplane_dot_v1_dot_job__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#mediaplane/v1/library_service.proto\x12\rmediaplane.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fmediaplane/v1/job_service.proto\"\x96\x07\n\x07Library\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x02 \x01(\t\x12\x11\n\troot_path\x18\x03 \x01(\x0c\x12\x19\n\x11root_path_display\x18\x04 \x01(\t\x12\x16\n\tis_active\x18\x05 \x01(\x08H\x00\x88\x01\x01\x12\x36\n\x0bscan_status\x18\x06 \x01(\x0e\x32!.mediaplane.v1.Library.ScanStatus\x12\x36\n\x0bhash_policy\x18\x07 \x01(\x0e\x32!.mediaplane.v1.Library.HashPolicy\x12\x34\n\x0ehash_algorithm\x18\x08 \x01(\x0e\x32\x1c.mediaplane.v1.HashAlgorithm\x12\x16\n\x0esampling_limit\x18\t \x01(\x05\x12/\n\x0b\x63reate_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tlast_scan\x18\x0c \x01(\x0b\x32\x1a.mediaplane.v1.ScanSession\x12\x15\n\rinclude_globs\x18\r \x03(\t\x12\x15\n\rexclude_globs\x18\x0e \x03(\t\x12\x14\n\x0cskips_hidden\x18\x0f \x01(\x08\x12\x1b\n\x13\x63rosses_filesystems\x18\x10 \x01(\x08\x12\x16\n\x0emin_size_bytes\x18\x11 \x01(\x03\x12/\n\x0b\x64\x65lete_time\x18\x12 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x36\n\x0fsampling_policy\x18\x13 \x01(\x0b\x32\x1d.mediaplane.v1.SamplingPolicy\x12\x11\n\ttenant_id\x18\x14 \x01(\t\"s\n\nScanStatus\x12\x1b\n\x17SCAN_STATUS_UNSPECIFIED\x10\x00\x12\x14\n\x10SCAN_STATUS_IDLE\x10\x01\x12\x18\n\x14SCAN_STATUS_SCAN_REQ\x10\x02\x12\x18\n\x14SCAN_STATUS_SCANNING\x10\x03\"Z\n\nHashPolicy\x12\x1b\n\x17HASH_POLICY_UNSPECIFIED\x10\x00\x12\x1a\n\x16HASH_POLICY_CANDIDATES\x10\x01\x12\x13\n\x0fHASH_POLICY_ALL\x10\x02\x42\x0c\n\n_is_active\"\x8f\x01\n\x0eSamplingPolicy\x12\x36\n\x07measure\x18\x01 \x01(\x0e\x32%.mediaplane.v1.SamplingPolicy.Measure\"E\n\x07Measure\x12\x17\n\x13MEASURE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bMEASURE_MSE\x10\x01\x12\x10\n\x0cMEASURE_SSIM\x10\x02\"\xad\x03\n\x0bScanSession\x12\n\n\x02id\x18\x01 \x01(\x03\x12/\n\x05state\x18\x02 \x01(\x0e\x32 .mediaplane.v1.ScanSession.State\x12.\n\nstart_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nseen_files\x18\x05 \x01(\x03\x12\x12\n\nseen_bytes\x18\x06 \x01(\x03\x12\x11\n\tnew_files\x18\x07 \x01(\x03\x12\x15\n\rchanged_files\x18\x08 \x01(\x03\x12\x15\n\rmissing_files\x18\t \x01(\x03\x12\x15\n\rerrored_files\x18\n \x01(\x03\x12\x12\n\nerror_code\x18\x0b \x01(\t\x12\x15\n\rerror_message\x18\x0c \x01(\t\"X\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n\rSTATE_RUNNING\x10\x01\x12\x13\n\x0fSTATE_SUCCEEDED\x10\x02\x12\x10\n\x0cSTATE_FAILED\x10\x03\"\x9f\x03\n\x04\x46ile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08rel_path\x18\x02 \x01(\x0c\x12\x18\n\x10rel_path_display\x18\x03 \x01(\t\x12\x12\n\nsize_bytes\x18\x04 \x01(\x03\x12\x16\n\x0emodify_time_ns\x18\x05 \x01(\x03\x12\x0e\n\x06\x64\x65vice\x18\x06 \x01(\x03\x12\r\n\x05inode\x18\x07 \x01(\x03\x12\x12\n\nis_missing\x18\x08 \x01(\x08\x12\x12\n\nneeds_hash\x18\t \x01(\x08\x12\x34\n\x0ehash_algorithm\x18\n \x01(\x0e\x32\x1c.mediaplane.v1.HashAlgorithm\x12\x14\n\x0c\x63ontent_hash\x18\x0b \x01(\x0c\x12\x11\n\tgroup_key\x18\x0c \x01(\t\x12\x12\n\nerror_code\x18\r \x01(\t\x12\x15\n\rerror_message\x18\x0e \x01(\t\x12/\n\x0b\x63reate_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"S\n\x14\x43reateLibraryRequest\x12\'\n\x07library\x18\x01 \x01(\x0b\x32\x16.mediaplane.v1.Library\x12\x12\n\nlibrary_id\x18\x02 \x01(\t\"!\n\x11GetLibraryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"O\n\x14ListLibrariesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x10\n\x08in_trash\x18\x03 \x01(\x08\"[\n\x15ListLibrariesResponse\x12)\n\tlibraries\x18\x01 \x03(\x0b\x32\x16.mediaplane.v1.Library\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"p\n\x14UpdateLibraryRequest\x12\'\n\x07library\x18\x01 \x01(\x0b\x32\x16.mediaplane.v1.Library\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"$\n\x14\x44\x65leteLibraryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"%\n\x15RestoreLibraryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"#\n\x13PurgeLibraryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"=\n\x14PurgeLibraryResponse\x12\x14\n\x0cremoved_rows\x18\x01 \x01(\x03\x12\x0f\n\x07is_gone\x18\x02 \x01(\x08\";\n\x12ScanLibraryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0f\x61\x63\x63\x65pt_new_root\x18\x02 \x01(\x08\"5\n\x12HashLibraryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\ttenant_id\x18\x02 \x01(\t\"\x87\x01\n\x10ListFilesRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x11\n\thas_error\x18\x04 \x01(\x08\x12\x17\n\x0finclude_missing\x18\x05 \x01(\x08\x12\x10\n\x08rel_path\x18\x06 \x01(\x0c\"P\n\x11ListFilesResponse\x12\"\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x13.mediaplane.v1.File\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"b\n\tScanError\x12\x10\n\x08rel_path\x18\x01 \x01(\x0c\x12\x18\n\x10rel_path_display\x18\x02 \x01(\t\x12\x12\n\nerror_code\x18\x03 \x01(\t\x12\x15\n\rerror_message\x18\x04 \x01(\t\"N\n\x15ListScanErrorsRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"`\n\x16ListScanErrorsResponse\x12-\n\x0bscan_errors\x18\x01 \x03(\x0b\x32\x18.mediaplane.v1.ScanError\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t*e\n\rHashAlgorithm\x12\x1e\n\x1aHASH_ALGORITHM_UNSPECIFIED\x10\x00\x12\x19\n\x15HASH_ALGORITHM_BLAKE3\x10\x01\x12\x19\n\x15HASH_ALGORITHM_SHA256\x10\x02\x32\x82\x07\n\x0eLibraryService\x12L\n\rCreateLibrary\x12#.mediaplane.v1.CreateLibraryRequest\x1a\x16.mediaplane.v1.Library\x12\x46\n\nGetLibrary\x12 .mediaplane.v1.GetLibraryRequest\x1a\x16.mediaplane.v1.Library\x12Z\n\rListLibraries\x12#.mediaplane.v1.ListLibrariesRequest\x1a$.mediaplane.v1.ListLibrariesResponse\x12L\n\rUpdateLibrary\x12#.mediaplane.v1.UpdateLibraryRequest\x1a\x16.mediaplane.v1.Library\x12L\n\rDeleteLibrary\x12#.mediaplane.v1.DeleteLibraryRequest\x1a\x16.mediaplane.v1.Library\x12N\n\x0eRestoreLibrary\x12$.mediaplane.v1.RestoreLibraryRequest\x1a\x16.mediaplane.v1.Library\x12W\n\x0cPurgeLibrary\x12\".mediaplane.v1.PurgeLibraryRequest\x1a#.mediaplane.v1.PurgeLibraryResponse\x12\x44\n\x0bScanLibrary\x12!.mediaplane.v1.ScanLibraryRequest\x1a\x12.mediaplane.v1.Job\x12\x44\n\x0bHashLibrary\x12!.mediaplane.v1.HashLibraryRequest\x1a\x12.mediaplane.v1.Job\x12N\n\tListFiles\x12\x1f.mediaplane.v1.ListFilesRequest\x1a .mediaplane.v1.ListFilesResponse\x12]\n\x0eListScanErrors\x12$.mediaplane.v1.ListScanErrorsRequest\x1a%.mediaplane.v1.ListScanErrorsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#mediaplane/v1/library_service.proto\x12\rmediaplane.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fmediaplane/v1/job_service.proto\"\x93\x07\n\x07Library\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x02 \x01(\t\x12\x11\n\troot_path\x18\x03 \x01(\x0c\x12\x19\n\x11root_path_display\x18\x04 \x01(\t\x12\x16\n\tis_active\x18\x05 \x01(\x08H\x00\x88\x01\x01\x12\x36\n\x0bscan_status\x18\x06 \x01(\x0e\x32!.mediaplane.v1.Library.ScanStatus\x12\x36\n\x0bhash_policy\x18\x07 \x01(\x0e\x32!.mediaplane.v1.Library.HashPolicy\x12\x34\n\x0ehash_algorithm\x18\x08 \x01(\x0e\x32\x1c.mediaplane.v1.HashAlgorithm\x12\x16\n\x0esampling_limit\x18\t \x01(\x05\x12/\n\x0b\x63reate_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tlast_scan\x18\x0c \x01(\x0b\x32\x1a.mediaplane.v1.ScanSession\x12\x15\n\rinclude_globs\x18\r \x03(\t\x12\x15\n\rexclude_globs\x18\x0e \x03(\t\x12\x14\n\x0cskips_hidden\x18\x0f \x01(\x08\x12\x1b\n\x13\x63rosses_filesystems\x18\x10 \x01(\x08\x12\x16\n\x0emin_size_bytes\x18\x11 \x01(\x03\x12/\n\x0b\x64\x65lete_time\x18\x12 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x36\n\x0fsampling_policy\x18\x13 \x01(\x0b\x32\x1d.mediaplane.v1.SamplingPolicy\x12\x0e\n\x06tenant\x18\x14 \x01(\t\"s\n\nScanStatus\x12\x1b\n\x17SCAN_STATUS_UNSPECIFIED\x10\x00\x12\x14\n\x10SCAN_STATUS_IDLE\x10\x01\x12\x18\n\x14SCAN_STATUS_SCAN_REQ\x10\x02\x12\x18\n\x14SCAN_STATUS_SCANNING\x10\x03\"Z\n\nHashPolicy\x12\x1b\n\x17HASH_POLICY_UNSPECIFIED\x10\x00\x12\x1a\n\x16HASH_POLICY_CANDIDATES\x10\x01\x12\x13\n\x0fHASH_POLICY_ALL\x10\x02\x42\x0c\n\n_is_active\"\x8f\x01\n\x0eSamplingPolicy\x12\x36\n\x07measure\x18\x01 \x01(\x0e\x32%.mediaplane.v1.SamplingPolicy.Measure\"E\n\x07Measure\x12\x17\n\x13MEASURE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bMEASURE_MSE\x10\x01\x12\x10\n\x0cMEASURE_SSIM\x10\x02\"\xad\x03\n\x0bScanSession\x12\n\n\x02id\x18\x01 \x01(\x03\x12/\n\x05state\x18\x02 \x01(\x0e\x32 .mediaplane.v1.ScanSession.State\x12.\n\nstart_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nseen_files\x18\x05 \x01(\x03\x12\x12\n\nseen_bytes\x18\x06 \x01(\x03\x12\x11\n\tnew_files\x18\x07 \x01(\x03\x12\x15\n\rchanged_files\x18\x08 \x01(\x03\x12\x15\n\rmissing_files\x18\t \x01(\x03\x12\x15\n\rerrored_files\x18\n \x01(\x03\x12\x12\n\nerror_code\x18\x0b \x01(\t\x12\x15\n\rerror_message\x18\x0c \x01(\t\"X\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n\rSTATE_RUNNING\x10\x01\x12\x13\n\x0fSTATE_SUCCEEDED\x10\x02\x12\x10\n\x0cSTATE_FAILED\x10\x03\"\x9f\x03\n\x04\x46ile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08rel_path\x18\x02 \x01(\x0c\x12\x18\n\x10rel_path_display\x18\x03 \x01(\t\x12\x12\n\nsize_bytes\x18\x04 \x01(\x03\x12\x16\n\x0emodify_time_ns\x18\x05 \x01(\x03\x12\x0e\n\x06\x64\x65vice\x18\x06 \x01(\x03\x12\r\n\x05inode\x18\x07 \x01(\x03\x12\x12\n\nis_missing\x18\x08 \x01(\x08\x12\x12\n\nneeds_hash\x18\t \x01(\x08\x12\x34\n\x0ehash_algorithm\x18\n \x01(\x0e\x32\x1c.mediaplane.v1.HashAlgorithm\x12\x14\n\x0c\x63ontent_hash\x18\x0b \x01(\x0c\x12\x11\n\tgroup_key\x18\x0c \x01(\t\x12\x12\n\nerror_code\x18\r \x01(\t\x12\x15\n\rerror_message\x18\x0e \x01(\t\x12/\n\x0b\x63reate_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"S\n\x14\x43reateLibraryRequest\x12\'\n\x07library\x18\x01 \x01(\x0b\x32\x16.mediaplane.v1.Library\x12\x12\n\nlibrary_id\x18\x02 \x01(\t\"!\n\x11GetLibraryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"O\n\x14ListLibrariesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x10\n\x08in_trash\x18\x03 \x01(\x08\"[\n\x15ListLibrariesResponse\x12)\n\tlibraries\x18\x01 \x03(\x0b\x32\x16.mediaplane.v1.Library\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"p\n\x14UpdateLibraryRequest\x12\'\n\x07library\x18\x01 \x01(\x0b\x32\x16.mediaplane.v1.Library\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"$\n\x14\x44\x65leteLibraryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"%\n\x15RestoreLibraryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"#\n\x13PurgeLibraryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"=\n\x14PurgeLibraryResponse\x12\x14\n\x0cremoved_rows\x18\x01 \x01(\x03\x12\x0f\n\x07is_gone\x18\x02 \x01(\x08\";\n\x12ScanLibraryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0f\x61\x63\x63\x65pt_new_root\x18\x02 \x01(\x08\"2\n\x12HashLibraryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06tenant\x18\x02 \x01(\t\"\x87\x01\n\x10ListFilesRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x11\n\thas_error\x18\x04 \x01(\x08\x12\x17\n\x0finclude_missing\x18\x05 \x01(\x08\x12\x10\n\x08rel_path\x18\x06 \x01(\x0c\"P\n\x11ListFilesResponse\x12\"\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x13.mediaplane.v1.File\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"b\n\tScanError\x12\x10\n\x08rel_path\x18\x01 \x01(\x0c\x12\x18\n\x10rel_path_display\x18\x02 \x01(\t\x12\x12\n\nerror_code\x18\x03 \x01(\t\x12\x15\n\rerror_message\x18\x04 \x01(\t\"N\n\x15ListScanErrorsRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"`\n\x16ListScanErrorsResponse\x12-\n\x0bscan_errors\x18\x01 \x03(\x0b\x32\x18.mediaplane.v1.ScanError\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t*e\n\rHashAlgorithm\x12\x1e\n\x1aHASH_ALGORITHM_UNSPECIFIED\x10\x00\x12\x19\n\x15HASH_ALGORITHM_BLAKE3\x10\x01\x12\x19\n\x15HASH_ALGORITHM_SHA256\x10\x02\x32\x82\x07\n\x0eLibraryService\x12L\n\rCreateLibrary\x12#.mediaplane.v1.CreateLibraryRequest\x1a\x16.mediaplane.v1.Library\x12\x46\n\nGetLibrary\x12 .mediaplane.v1.GetLibraryRequest\x1a\x16.mediaplane.v1.Library\x12Z\n\rListLibraries\x12#.mediaplane.v1.ListLibrariesRequest\x1a$.mediaplane.v1.ListLibrariesResponse\x12L\n\rUpdateLibrary\x12#.mediaplane.v1.UpdateLibraryRequest\x1a\x16.mediaplane.v1.Library\x12L\n\rDeleteLibrary\x12#.mediaplane.v1.DeleteLibraryRequest\x1a\x16.mediaplane.v1.Library\x12N\n\x0eRestoreLibrary\x12$.mediaplane.v1.RestoreLibraryRequest\x1a\x16.mediaplane.v1.Library\x12W\n\x0cPurgeLibrary\x12\".mediaplane.v1.PurgeLibraryRequest\x1a#.mediaplane.v1.PurgeLibraryResponse\x12\x44\n\x0bScanLibrary\x12!.mediaplane.v1.ScanLibraryRequest\x1a\x12.mediaplane.v1.Job\x12\x44\n\x0bHashLibrary\x12!.mediaplane.v1.HashLibraryRequest\x1a\x12.mediaplane.v1.Job\x12N\n\tListFiles\x12\x1f.mediaplane.v1.ListFilesRequest\x1a .mediaplane.v1.ListFilesResponse\x12]\n\x0eListScanErrors\x12$.mediaplane.v1.ListScanErrorsRequest\x1a%.mediaplane.v1.ListScanErrorsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'mediaplane.v1.library_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_HASHALGORITHM']._serialized_start=3270
-  _globals['_HASHALGORITHM']._serialized_end=3371
+  _globals['_HASHALGORITHM']._serialized_start=3264
+  _globals['_HASHALGORITHM']._serialized_end=3365
   _globals['_LIBRARY']._serialized_start=155
-  _globals['_LIBRARY']._serialized_end=1073
-  _globals['_LIBRARY_SCANSTATUS']._serialized_start=852
-  _globals['_LIBRARY_SCANSTATUS']._serialized_end=967
-  _globals['_LIBRARY_HASHPOLICY']._serialized_start=969
-  _globals['_LIBRARY_HASHPOLICY']._serialized_end=1059
-  _globals['_SAMPLINGPOLICY']._serialized_start=1076
-  _globals['_SAMPLINGPOLICY']._serialized_end=1219
-  _globals['_SAMPLINGPOLICY_MEASURE']._serialized_start=1150
-  _globals['_SAMPLINGPOLICY_MEASURE']._serialized_end=1219
-  _globals['_SCANSESSION']._serialized_start=1222
-  _globals['_SCANSESSION']._serialized_end=1651
-  _globals['_SCANSESSION_STATE']._serialized_start=1563
-  _globals['_SCANSESSION_STATE']._serialized_end=1651
-  _globals['_FILE']._serialized_start=1654
-  _globals['_FILE']._serialized_end=2069
-  _globals['_CREATELIBRARYREQUEST']._serialized_start=2071
-  _globals['_CREATELIBRARYREQUEST']._serialized_end=2154
-  _globals['_GETLIBRARYREQUEST']._serialized_start=2156
-  _globals['_GETLIBRARYREQUEST']._serialized_end=2189
-  _globals['_LISTLIBRARIESREQUEST']._serialized_start=2191
-  _globals['_LISTLIBRARIESREQUEST']._serialized_end=2270
-  _globals['_LISTLIBRARIESRESPONSE']._serialized_start=2272
-  _globals['_LISTLIBRARIESRESPONSE']._serialized_end=2363
-  _globals['_UPDATELIBRARYREQUEST']._serialized_start=2365
-  _globals['_UPDATELIBRARYREQUEST']._serialized_end=2477
-  _globals['_DELETELIBRARYREQUEST']._serialized_start=2479
-  _globals['_DELETELIBRARYREQUEST']._serialized_end=2515
-  _globals['_RESTORELIBRARYREQUEST']._serialized_start=2517
-  _globals['_RESTORELIBRARYREQUEST']._serialized_end=2554
-  _globals['_PURGELIBRARYREQUEST']._serialized_start=2556
-  _globals['_PURGELIBRARYREQUEST']._serialized_end=2591
-  _globals['_PURGELIBRARYRESPONSE']._serialized_start=2593
-  _globals['_PURGELIBRARYRESPONSE']._serialized_end=2654
-  _globals['_SCANLIBRARYREQUEST']._serialized_start=2656
-  _globals['_SCANLIBRARYREQUEST']._serialized_end=2715
-  _globals['_HASHLIBRARYREQUEST']._serialized_start=2717
-  _globals['_HASHLIBRARYREQUEST']._serialized_end=2770
-  _globals['_LISTFILESREQUEST']._serialized_start=2773
-  _globals['_LISTFILESREQUEST']._serialized_end=2908
-  _globals['_LISTFILESRESPONSE']._serialized_start=2910
-  _globals['_LISTFILESRESPONSE']._serialized_end=2990
-  _globals['_SCANERROR']._serialized_start=2992
-  _globals['_SCANERROR']._serialized_end=3090
-  _globals['_LISTSCANERRORSREQUEST']._serialized_start=3092
-  _globals['_LISTSCANERRORSREQUEST']._serialized_end=3170
-  _globals['_LISTSCANERRORSRESPONSE']._serialized_start=3172
-  _globals['_LISTSCANERRORSRESPONSE']._serialized_end=3268
-  _globals['_LIBRARYSERVICE']._serialized_start=3374
-  _globals['_LIBRARYSERVICE']._serialized_end=4272
+  _globals['_LIBRARY']._serialized_end=1070
+  _globals['_LIBRARY_SCANSTATUS']._serialized_start=849
+  _globals['_LIBRARY_SCANSTATUS']._serialized_end=964
+  _globals['_LIBRARY_HASHPOLICY']._serialized_start=966
+  _globals['_LIBRARY_HASHPOLICY']._serialized_end=1056
+  _globals['_SAMPLINGPOLICY']._serialized_start=1073
+  _globals['_SAMPLINGPOLICY']._serialized_end=1216
+  _globals['_SAMPLINGPOLICY_MEASURE']._serialized_start=1147
+  _globals['_SAMPLINGPOLICY_MEASURE']._serialized_end=1216
+  _globals['_SCANSESSION']._serialized_start=1219
+  _globals['_SCANSESSION']._serialized_end=1648
+  _globals['_SCANSESSION_STATE']._serialized_start=1560
+  _globals['_SCANSESSION_STATE']._serialized_end=1648
+  _globals['_FILE']._serialized_start=1651
+  _globals['_FILE']._serialized_end=2066
+  _globals['_CREATELIBRARYREQUEST']._serialized_start=2068
+  _globals['_CREATELIBRARYREQUEST']._serialized_end=2151
+  _globals['_GETLIBRARYREQUEST']._serialized_start=2153
+  _globals['_GETLIBRARYREQUEST']._serialized_end=2186
+  _globals['_LISTLIBRARIESREQUEST']._serialized_start=2188
+  _globals['_LISTLIBRARIESREQUEST']._serialized_end=2267
+  _globals['_LISTLIBRARIESRESPONSE']._serialized_start=2269
+  _globals['_LISTLIBRARIESRESPONSE']._serialized_end=2360
+  _globals['_UPDATELIBRARYREQUEST']._serialized_start=2362
+  _globals['_UPDATELIBRARYREQUEST']._serialized_end=2474
+  _globals['_DELETELIBRARYREQUEST']._serialized_start=2476
+  _globals['_DELETELIBRARYREQUEST']._serialized_end=2512
+  _globals['_RESTORELIBRARYREQUEST']._serialized_start=2514
+  _globals['_RESTORELIBRARYREQUEST']._serialized_end=2551
+  _globals['_PURGELIBRARYREQUEST']._serialized_start=2553
+  _globals['_PURGELIBRARYREQUEST']._serialized_end=2588
+  _globals['_PURGELIBRARYRESPONSE']._serialized_start=2590
+  _globals['_PURGELIBRARYRESPONSE']._serialized_end=2651
+  _globals['_SCANLIBRARYREQUEST']._serialized_start=2653
+  _globals['_SCANLIBRARYREQUEST']._serialized_end=2712
+  _globals['_HASHLIBRARYREQUEST']._serialized_start=2714
+  _globals['_HASHLIBRARYREQUEST']._serialized_end=2764
+  _globals['_LISTFILESREQUEST']._serialized_start=2767
+  _globals['_LISTFILESREQUEST']._serialized_end=2902
+  _globals['_LISTFILESRESPONSE']._serialized_start=2904
+  _globals['_LISTFILESRESPONSE']._serialized_end=2984
+  _globals['_SCANERROR']._serialized_start=2986
+  _globals['_SCANERROR']._serialized_end=3084
+  _globals['_LISTSCANERRORSREQUEST']._serialized_start=3086
+  _globals['_LISTSCANERRORSREQUEST']._serialized_end=3164
+  _globals['_LISTSCANERRORSRESPONSE']._serialized_start=3166
+  _globals['_LISTSCANERRORSRESPONSE']._serialized_end=3262
+  _globals['_LIBRARYSERVICE']._serialized_start=3368
+  _globals['_LIBRARYSERVICE']._serialized_end=4266
 # @@protoc_insertion_point(module_scope)

@@ -22,7 +22,7 @@ HASH_ALGORITHM_BLAKE3: HashAlgorithm
 HASH_ALGORITHM_SHA256: HashAlgorithm
 
 class Library(_message.Message):
-    __slots__ = ("name", "display_name", "root_path", "root_path_display", "is_active", "scan_status", "hash_policy", "hash_algorithm", "sampling_limit", "create_time", "update_time", "last_scan", "include_globs", "exclude_globs", "skips_hidden", "crosses_filesystems", "min_size_bytes", "delete_time", "sampling_policy", "tenant_id")
+    __slots__ = ("name", "display_name", "root_path", "root_path_display", "is_active", "scan_status", "hash_policy", "hash_algorithm", "sampling_limit", "create_time", "update_time", "last_scan", "include_globs", "exclude_globs", "skips_hidden", "crosses_filesystems", "min_size_bytes", "delete_time", "sampling_policy", "tenant")
     class ScanStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         SCAN_STATUS_UNSPECIFIED: _ClassVar[Library.ScanStatus]
@@ -60,7 +60,7 @@ class Library(_message.Message):
     MIN_SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     DELETE_TIME_FIELD_NUMBER: _ClassVar[int]
     SAMPLING_POLICY_FIELD_NUMBER: _ClassVar[int]
-    TENANT_ID_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
     name: str
     display_name: str
     root_path: bytes
@@ -80,8 +80,8 @@ class Library(_message.Message):
     min_size_bytes: int
     delete_time: _timestamp_pb2.Timestamp
     sampling_policy: SamplingPolicy
-    tenant_id: str
-    def __init__(self, name: _Optional[str] = ..., display_name: _Optional[str] = ..., root_path: _Optional[bytes] = ..., root_path_display: _Optional[str] = ..., is_active: _Optional[bool] = ..., scan_status: _Optional[_Union[Library.ScanStatus, str]] = ..., hash_policy: _Optional[_Union[Library.HashPolicy, str]] = ..., hash_algorithm: _Optional[_Union[HashAlgorithm, str]] = ..., sampling_limit: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_scan: _Optional[_Union[ScanSession, _Mapping]] = ..., include_globs: _Optional[_Iterable[str]] = ..., exclude_globs: _Optional[_Iterable[str]] = ..., skips_hidden: _Optional[bool] = ..., crosses_filesystems: _Optional[bool] = ..., min_size_bytes: _Optional[int] = ..., delete_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sampling_policy: _Optional[_Union[SamplingPolicy, _Mapping]] = ..., tenant_id: _Optional[str] = ...) -> None: ...
+    tenant: str
+    def __init__(self, name: _Optional[str] = ..., display_name: _Optional[str] = ..., root_path: _Optional[bytes] = ..., root_path_display: _Optional[str] = ..., is_active: _Optional[bool] = ..., scan_status: _Optional[_Union[Library.ScanStatus, str]] = ..., hash_policy: _Optional[_Union[Library.HashPolicy, str]] = ..., hash_algorithm: _Optional[_Union[HashAlgorithm, str]] = ..., sampling_limit: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_scan: _Optional[_Union[ScanSession, _Mapping]] = ..., include_globs: _Optional[_Iterable[str]] = ..., exclude_globs: _Optional[_Iterable[str]] = ..., skips_hidden: _Optional[bool] = ..., crosses_filesystems: _Optional[bool] = ..., min_size_bytes: _Optional[int] = ..., delete_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sampling_policy: _Optional[_Union[SamplingPolicy, _Mapping]] = ..., tenant: _Optional[str] = ...) -> None: ...
 
 class SamplingPolicy(_message.Message):
     __slots__ = ("measure",)
@@ -246,12 +246,12 @@ class ScanLibraryRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., accept_new_root: _Optional[bool] = ...) -> None: ...
 
 class HashLibraryRequest(_message.Message):
-    __slots__ = ("name", "tenant_id")
+    __slots__ = ("name", "tenant")
     NAME_FIELD_NUMBER: _ClassVar[int]
-    TENANT_ID_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
     name: str
-    tenant_id: str
-    def __init__(self, name: _Optional[str] = ..., tenant_id: _Optional[str] = ...) -> None: ...
+    tenant: str
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ...) -> None: ...
 
 class ListFilesRequest(_message.Message):
     __slots__ = ("parent", "page_size", "page_token", "has_error", "include_missing", "rel_path")

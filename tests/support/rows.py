@@ -59,6 +59,12 @@ class Rows:
         name = b"name %d" % number
         return {"session_id": self.add("scan_sessions"), "change": "seen", "rel_path": name}
 
+    def _scan_errors(self, number: int, _given: dict[str, Any]) -> dict[str, Any]:
+        return {"session_id": self.add("scan_sessions"), "rel_path": b"name %d" % number}
+
+    def _video_frames(self, number: int, _given: dict[str, Any]) -> dict[str, Any]:
+        return {"asset_id": self.add("assets"), "timestamp_ms": number, "is_keyframe": False}
+
     def _library_files(self, number: int, _given: dict[str, Any]) -> dict[str, Any]:
         name = b"name %d" % number
         return {
