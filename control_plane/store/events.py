@@ -38,7 +38,7 @@ def tenant_page(
     """
     span = events.c.id > after_id, events.c.id <= until_id
     first_id = conn.execute(select(func.min(events.c.id)).where(*span)).scalar()
-    looked_id = min(until_id, (first_id or until_id) + LOOK_EVENTS)
+    looked_id = min(until_id, (first_id or until_id) + LOOK_EVENTS - 1)
     query = (
         select(events)
         .join(jobs, jobs.c.id == events.c.job_id)

@@ -89,9 +89,10 @@ def settle(database: Database, name: str, directory: Path) -> Tenant:
         rows.add("schedules", name=f"{name}-nightly", action="rescan", library_id=name, **owned)
         token = rows.add("tokens", name=f"{name} token", **owned)
         rows.add("audit_log", caller=f"{name} caller", resource=f"libraries/{name}", **owned)
+    ended, waiting, failed = jobs
     return Tenant(
-        name, root, f"libraries/{name}", f"libraries/{name}-trash",
-        *(f"jobs/{job}" for job in jobs), f"libraries/{name}/files/{files[0]}",
+        name, root, f"libraries/{name}", f"libraries/{name}-trash", f"jobs/{ended}",
+        f"jobs/{waiting}", f"jobs/{failed}", f"libraries/{name}/files/{files[0]}",
         f"libraries/{name}/assets/{asset}", f"libraries/{name}/assets/{asset}/frames/40",
         f"thumbnails/{thumbnail}", f"thumbnailCleanups/{cleanup}", f"schedules/{name}-nightly",
         f"tokens/{token}",

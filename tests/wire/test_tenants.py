@@ -203,6 +203,11 @@ SHARED: dict[str, list[Build]] = {
     "MaintenanceService/GetControlPlaneStatus": [
         lambda _: maintenance_pb.GetControlPlaneStatusRequest()
     ],
+    "MaintenanceService/RequestCheckpoint": [lambda _: maintenance_pb.RequestCheckpointRequest()],
+    "MaintenanceService/ListCheckpoints": [lambda _: maintenance_pb.ListCheckpointsRequest()],
+    "MaintenanceService/GetCheckpoint": [
+        lambda _: maintenance_pb.GetCheckpointRequest(name="checkpoints/1")
+    ],
     "WorkerService/ListWorkers": [lambda _: workers_pb.ListWorkersRequest()],
     "WorkerService/CommandWorker": [
         lambda _: workers_pb.CommandWorkerRequest(name="workers/one", command="COMMAND_PAUSE")
@@ -247,7 +252,7 @@ class Two:
         is_of_data = called.partition("/")[0] in DATA_PLANE
         with open_channel(self.data_address if is_of_data else self.control.address) as channel:
             kind = channel.unary_stream if method.server_streaming else channel.unary_unary
-            make = kind(
+            make: Any = kind(
                 f"/mediaplane.v1.{called}",
                 request_serializer=type(request).SerializeToString,
                 response_deserializer=GetMessageClass(method.output_type).FromString,
