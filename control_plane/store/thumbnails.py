@@ -22,7 +22,7 @@ from mediaplane.protocol.versions import VERSION_SQL, version_of
 QUEUE = "thumbnails"
 _CLEANUPS = "thumbnail_cleanups"
 # Thumbnails per transaction of a search for outdated ones: others get their turn in between.
-_LOOKED_AT = 1000
+_LOOKED_AT = 250
 # What waits fits with so many more: counted no further than it matters, and by the index alone.
 _FITS = (
     "(SELECT count(*) FROM (SELECT 1 FROM thumbnails WHERE status = 'pending' LIMIT :capacity)"

@@ -236,6 +236,22 @@ def test_groups_that_show_files_as_they_are_no_longer_are_cleaned_up(calendar: C
     assert calendar.get("clean")["last_outcome"] == "completed"
 
 
+def test_a_checkpoint_is_asked_for_where_there_is_a_log_and_else_skipped(
+    calendar: Calendar,
+) -> None:
+    calendar.add("carry-over", "checkpoint")
+    calendar.make_due("carry-over")
+    calendar.attend()
+    schedule = calendar.get("carry-over")
+    with calendar.database.control.read() as conn:
+        asked = list(conn.scalars(text("SELECT status FROM wal_maintenance_jobs")))
+    if calendar.database.control.dialect == "sqlite":
+        assert (asked, schedule["last_outcome"]) == (["pending"], "completed")
+    else:
+        assert (asked, schedule["last_outcome"]) == ([], "none")
+        assert "The database is PostgreSQL" in schedule["last_skip_reason"]
+
+
 def test_a_run_now_leaves_the_next_time_as_it_is(calendar: Calendar) -> None:
     calendar.add("tidy", "sweep")
     before = calendar.get("tidy")["next_run_at"]
