@@ -10,7 +10,6 @@ import grpc
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
-from mediaplane.addresses import is_local
 from mediaplane.credentials import NO_CREDENTIALS, Credentials, connect
 from mediaplane.v1 import asset_service_pb2_grpc as assets_grpc
 from mediaplane.v1 import audit_service_pb2 as audit_v1
@@ -311,7 +310,7 @@ class Client:
         self, name: str, role: str, tenant: str = "", lifetime_seconds: float | None = None
     ) -> tokens_v1.CreateTokenResponse:
         """Make a token; role by its short lowercase name."""
-        token = tokens_v1.Token(display_name=name, role=f"ROLE_{role.upper()}", tenant=tenant)
+        token = tokens_v1.Token(display_name=name, role=f"ROLE_{role.upper()}", tenant_id=tenant)
         request = tokens_v1.CreateTokenRequest(token=token)
         if lifetime_seconds is not None:
             request.lifetime.FromNanoseconds(round(lifetime_seconds * 1e9))
@@ -421,7 +420,10 @@ def failure(error: grpc.RpcError, address: str, hint: str = "") -> CommandFailed
     if reason and text:
         return CommandFailed(text, reason)
     if code is grpc.StatusCode.UNAVAILABLE:
-        advice = hint or _advice(address)
+        advice = hint or (
+            "check that it runs and that the address is right; of one that is encrypted, that"
+            " MEDIAPLANE_TLS_CA names the authority of its certificate."
+        )
         return CommandFailed(f"No answer from {address}: {advice}", "UNAVAILABLE")
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return CommandFailed(
@@ -431,15 +433,6 @@ def failure(error: grpc.RpcError, address: str, hint: str = "") -> CommandFailed
         )
     text = text or "no details"
     return CommandFailed(f"The server at {address} answered {code.name}: {text}", code.name)
-
-
-def _advice(address: str) -> str:
-    if is_local(address):
-        return "check that it runs and that the address is right."
-    return (
-        "check that it runs, that the address is the one in its certificate, and that"
-        " MEDIAPLANE_TLS_CA names the authority which signed that."
-    )
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import grpc
 
 from control_plane.policy import tokens as rules
-from control_plane.services import names, paging, wire
+from control_plane.services import names, paging, tenants, wire
 from control_plane.store import tokens
 from mediaplane.errors import InvalidArgument
 from mediaplane.identity import caller
@@ -28,7 +28,9 @@ class TokenService(TokenServiceServicer):
         if role is None:
             raise InvalidArgument(f"token.role is missing; give one of: {', '.join(Role)}.")
         seconds = request.lifetime.ToNanoseconds() / 1e9 if request.HasField("lifetime") else None
-        wanted = rules.Wanted(request.token.display_name, Role(role), request.token.tenant, seconds)
+        wanted = rules.Wanted(
+            request.token.display_name, Role(role), tenants.chosen(request.token.tenant_id), seconds
+        )
         with self._database.write() as conn:
             row, secret = rules.create(conn, wanted)
             message = _token(row)
@@ -59,7 +61,7 @@ def _token(row: Row) -> pb.Token:
         name=f"tokens/{row['id']}",
         display_name=row["name"],
         role=wire.to_enum(pb.Role, row["role"]),
-        tenant=row["tenant_id"] or "",
+        tenant_id=row["tenant_id"] or "",
         creator=row["created_by"],
         create_time=wire.time(row["created_at"]),
         expire_time=wire.time(row["expires_at"]),

@@ -38,6 +38,11 @@ def test_the_manual_lists_no_setting_that_does_not_exist() -> None:
         "MEDIAPLANE_CONTROL_ADDRESS",
         "MEDIAPLANE_DATA_ADDRESS",
         "MEDIAPLANE_SERVER",
+        "MEDIAPLANE_TOKEN",
+        "MEDIAPLANE_TOKEN_FILE",
+        "MEDIAPLANE_TLS_CA",
+        "MEDIAPLANE_TLS_CLIENT_CERT",
+        "MEDIAPLANE_TLS_CLIENT_KEY",
     }
     listed = {
         line.split("`")[1] for line in MANUAL.splitlines() if line.startswith("| `MEDIAPLANE")
