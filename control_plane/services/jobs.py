@@ -72,7 +72,7 @@ class JobService(JobServiceServicer):
                 kinds=kinds,
             )
         page, tail = paging.split(rows, limit)
-        token = _jobs_token(tail, statuses, kinds) if tail else ""
+        token = _jobs_token(tail[0], tail[1], statuses, kinds) if tail else ""
         answer = pb.ListJobsResponse(next_page_token=token)
         for row in page:
             wire.fill_job(answer.jobs.add(), row)
@@ -192,9 +192,8 @@ class JobService(JobServiceServicer):
         return page, looked_id if looked_id < until_id else None
 
 
-def _jobs_token(tail: Row, statuses: list[str], kinds: list[str]) -> str:
+def _jobs_token(created_at: int, job_id: int, statuses: list[str], kinds: list[str]) -> str:
     """Return the token of a page that begins behind a job, or behind where one has been."""
-    created_at, job_id = tail["created_at"], tail["id"]
     query = paging.fingerprint("jobs", statuses, kinds, created_at, job_id)
     return paging.encode({"created_at": created_at, "id": job_id, "query": query})
 
@@ -202,9 +201,10 @@ def _jobs_token(tail: Row, statuses: list[str], kinds: list[str]) -> str:
 def _jobs_before(token: str, statuses: list[str], kinds: list[str]) -> tuple[int, int]:
     """Return the creation time and the id behind which a page begins."""
     place = paging.decode(token, {"created_at": int, "id": int, "query": str})
-    if token != _jobs_token(place, statuses, kinds):
+    before = place["created_at"], place["id"]
+    if token != _jobs_token(*before, statuses, kinds):
         raise paging.refused()
-    return place["created_at"], place["id"]
+    return before
 
 
 def _events_after(request: pb.ListEventsRequest, query: str) -> int:

@@ -2,16 +2,18 @@
 
 import json
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from control_plane.services.names import group_key
+from control_plane.store.jobs import SAME_NAMED, SHOWN
 from mediaplane.errors import InvalidArgument
 from mediaplane.paths import display
 from mediaplane.protocol import kinds
-from mediaplane.protocol.driver import Row
+from mediaplane.protocol.driver import Row, Values
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.values import JobKind, JobStatus
 from mediaplane.v1 import job_service_pb2 as job_pb
@@ -61,61 +63,50 @@ def _document(stored: Any) -> Any:
 
 
 _FINAL = JOBS.final
-# The columns of a job that its message has by the same name.
-_JOB_COLUMNS = (
-    "priority",
-    "progress",
-    "processed_items",
-    "total_items",
-    "total_bytes",
-    "attempts",
-    "max_attempts",
-    "error_code",
-    "error_message",
-    "skip_reason",
-    "request_id",
-    "completed_items",
-    "failed_items",
-    "skipped_items",
-    "cancelled_items",
-)
+_NAMED = slice(2, 2 + len(SAME_NAMED))
+_job_values = itemgetter(*SHOWN)
 
 
 def job(row: Row) -> job_pb.Job:
     """Return a job."""
     message = job_pb.Job()
-    fill_job(message, row)
+    fill_job(message, _job_values(row))
     return message
 
 
-def fill_job(message: job_pb.Job, row: Row) -> None:
-    """Write a job into an empty message: to make one of arguments takes a tenth longer."""
-    kind, status = row["kind"], row["status"]
-    message.name = f"jobs/{row['id']}"
+def fill_job(message: job_pb.Job, values: Values) -> None:
+    """Write a job, the values of `SHOWN`, into an empty message.
+
+    To make a message of arguments takes a tenth longer, and to read values by name a fifth.
+    """
+    created_at, job_id = values[:2]
+    tenant, kind, status, library, worker, retry_of = values[_NAMED.stop : -6]
+    started_at, updated_at, finished_at, retry_after, cancel_requested_at, payload = values[-6:]
+    message.name = f"jobs/{job_id}"
     message.kind = to_enum(job_pb.JobKind, kind)
     message.state = to_enum(job_pb.Job.State, status)
-    message.tenant = row["tenant_id"]
-    for column in _JOB_COLUMNS:
-        if value := row[column]:
+    message.tenant = tenant
+    for column, value in zip(SAME_NAMED, values[_NAMED], strict=True):
+        if value:
             setattr(message, column, value)
-    _set_time(message.create_time, row["created_at"])
-    _set_time(message.start_time, row["started_at"])
-    _set_time(message.update_time, row["updated_at"])
-    if row["library_id"]:
-        message.library = f"libraries/{row['library_id']}"
-    if row["worker_id"]:
-        message.worker = row["worker_id"]
-    if row["cancel_requested_at"] is not None:
+    _set_time(message.create_time, created_at)
+    _set_time(message.start_time, started_at)
+    _set_time(message.update_time, updated_at)
+    if library:
+        message.library = f"libraries/{library}"
+    if worker:
+        message.worker = worker
+    if cancel_requested_at is not None:
         message.cancel_requested = True
-    if row["retry_of"]:
-        message.retry_of = f"jobs/{row['retry_of']}"
+    if retry_of:
+        message.retry_of = f"jobs/{retry_of}"
     if status in _FINAL:
-        _set_time(message.end_time, row["finished_at"])
+        _set_time(message.end_time, finished_at)
     if status == JobStatus.RETRYABLE:
-        _set_time(message.retry_time, row["retry_after"])
+        _set_time(message.retry_time, retry_after)
     if kind == JobKind.PROBE:
-        task = kinds.decode(JobKind.PROBE, _document(row["payload"]))
-        message.probe.items = row["total_items"] or 0
+        task = kinds.decode(JobKind.PROBE, _document(payload))
+        message.probe.items = message.total_items
         message.probe.scratch_bytes = task.scratch_bytes
         message.probe.duration.FromNanoseconds(round(task.seconds * 1e9))
 

@@ -16,7 +16,7 @@ from control_plane.store.sql import of_tenant, owned, prepared
 from mediaplane.protocol import gate, history
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed, channel
-from mediaplane.protocol.driver import Row, query_directly
+from mediaplane.protocol.driver import Row, Values, query_values
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.statements import records, run, shaped, sql_type
 from mediaplane.protocol.tables import job_items, jobs
@@ -24,10 +24,19 @@ from mediaplane.protocol.values import EventType
 
 COLUMNS = tuple(jobs.columns.keys())
 
-# What a page shows of a job: its payload as text, because few are looked into.
-_NOT_SHOWN = {"progress_at", "worker_heartbeat_at", "lease_expires_at", "lease_epoch"}
-_SHOWN = ", ".join(name for name in COLUMNS if name not in {*_NOT_SHOWN, "payload"})
-_SHOWN += ", CAST(payload AS TEXT) AS payload"
+# What a page shows of a job, in this order: where it stands in the page, what its message has by
+# the same name, and the rest. Its payload as text, because few are looked into.
+SAME_NAMED = (
+    "priority", "progress", "processed_items", "total_items", "total_bytes", "attempts",
+    "max_attempts", "error_code", "error_message", "skip_reason", "request_id", "completed_items",
+    "failed_items", "skipped_items", "cancelled_items",
+)  # fmt: skip
+SHOWN = (
+    "created_at", "id", *SAME_NAMED, "tenant_id", "kind", "status", "library_id", "worker_id",
+    "retry_of", "started_at", "updated_at", "finished_at", "retry_after", "cancel_requested_at",
+    "payload",
+)  # fmt: skip
+_SHOWN = ", ".join(SHOWN).replace("payload", "CAST(payload AS TEXT)")
 
 
 def add(conn: Connection, **columns: Any) -> Row | None:
@@ -141,8 +150,11 @@ def page(
     before: tuple[int, int] | None,
     statuses: Sequence[str],
     kinds: Sequence[str],
-) -> list[Row]:
-    """Return jobs of a tenant, or of all, newest first from behind a creation time and an id."""
+) -> list[Values]:
+    """Return jobs of a tenant, or of all, newest first from behind a creation time and an id.
+
+    Each as the values of `SHOWN`.
+    """
     bound: dict[str, Any] = {"limit": limit}
     conditions = ["tenant_id = :tenant"]
     if before:
@@ -159,9 +171,9 @@ def page(
         " ORDER BY created_at DESC, id DESC LIMIT :limit"
     )
     owners = tenants.owning(conn, "jobs") if tenant_id is None else [tenant_id]
-    found = [row for one in owners for row in query_directly(conn, query, bound | {"tenant": one})]
+    found = [row for one in owners for row in query_values(conn, query, bound | {"tenant": one})]
     if len(owners) > 1:
-        found.sort(key=itemgetter("created_at", "id"), reverse=True)
+        found.sort(key=itemgetter(0, 1), reverse=True)
     return found[:limit]
 
 

@@ -2,17 +2,16 @@
 
 from sqlalchemy import Connection
 
-from control_plane.store.sql import prepared
+from mediaplane.protocol.driver import query_values
 
 
 def owning(conn: Connection, table: str) -> list[str]:
     """Return, sorted, the tenants that own rows of a table which has an index by tenant."""
     # From one to the next by that index: DISTINCT would read the whole table.
-    query = prepared(
-        conn,
+    query = (
         f"WITH RECURSIVE owner(tenant_id) AS (SELECT min(tenant_id) FROM {table} UNION ALL"
         f" SELECT (SELECT min(tenant_id) FROM {table} WHERE tenant_id > owner.tenant_id)"
         " FROM owner WHERE tenant_id IS NOT NULL)"
-        " SELECT tenant_id FROM owner WHERE tenant_id IS NOT NULL",
+        " SELECT tenant_id FROM owner WHERE tenant_id IS NOT NULL"
     )
-    return sorted(conn.scalars(query))
+    return sorted(tenant_id for (tenant_id,) in query_values(conn, query, {}))

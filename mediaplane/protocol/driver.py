@@ -12,18 +12,39 @@ from sqlalchemy.exc import DBAPIError
 Row = Mapping[Any, Any]
 
 
+# The same without the names: the values alone, in the order in which the query names them.
+Values = tuple[Any, ...]
+
+
 def execute_directly(conn: Connection, sql: str, bound: Mapping[str, Any]) -> list[Row]:
     """Execute a statement in the driver's own words; return its rows as the driver reads them.
 
     For every execution SQLAlchemy describes the columns of the result anew, which took longer than
     the statement itself. Errors are SQLAlchemy's all the same, and so are the events of its engine.
     """
+    rows, names = _execute(conn, sql, bound)
+    return [dict(zip(names, values, strict=True)) for values in rows]
+
+
+def query_directly(conn: Connection, sql: str, bound: Mapping[str, Any]) -> list[Row]:
+    """Execute a query with its parameters written as `:name`, whatever the driver's own words."""
+    return execute_directly(conn, _worded(sql, conn.dialect.name), bound)
+
+
+def query_values(conn: Connection, sql: str, bound: Mapping[str, Any]) -> list[Values]:
+    """Execute a query likewise, for pages: to name their columns took a fifth of the time."""
+    return _execute(conn, _worded(sql, conn.dialect.name), bound)[0]
+
+
+def _execute(
+    conn: Connection, sql: str, bound: Mapping[str, Any]
+) -> tuple[list[Values], list[str]]:
     pooled, driver_error = conn.connection, conn.dialect.loaded_dbapi.Error
-    cursor = _new_cursor(conn)
+    cursor: Any = pooled.cursor()
     for listener in conn.dispatch.before_cursor_execute:
         listener(conn, cursor, sql, bound, None, False)
     try:
-        rows: list[Any] = cursor.execute(sql, bound).fetchall()
+        rows: list[Values] = cursor.execute(sql, bound).fetchall()
     except driver_error as error:
         is_lost = conn.dialect.is_disconnect(error, pooled.driver_connection, cursor)
         if is_lost:
@@ -37,27 +58,11 @@ def execute_directly(conn: Connection, sql: str, bound: Mapping[str, Any]) -> li
             connection_invalidated=is_lost,
             dialect=conn.dialect,
         ) from error
-    if conn.dialect.name == "sqlite":
-        names = [column[0] for column in cursor.description]
-        rows = [dict(zip(names, values, strict=True)) for values in rows]
+    names = [column[0] for column in cursor.description]
     cursor.close()
-    return rows
-
-
-def query_directly(conn: Connection, sql: str, bound: Mapping[str, Any]) -> list[Row]:
-    """Execute a query with its parameters written as `:name`, whatever the driver's own words."""
-    return execute_directly(conn, _worded(sql, conn.dialect.name), bound)
+    return rows, names
 
 
 @lru_cache(maxsize=256)
 def _worded(sql: str, dialect: str) -> str:
     return re.sub(r":(\w+)", r"%(\1)s", sql) if dialect == "postgresql" else sql
-
-
-def _new_cursor(conn: Connection) -> Any:
-    if conn.dialect.name == "sqlite":
-        return conn.connection.cursor()
-    # SQLite does without the driver of PostgreSQL, which takes long to import.
-    from psycopg.rows import dict_row  # noqa: PLC0415
-
-    return conn.connection.cursor(row_factory=dict_row)

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 
-from mediaplane.protocol.driver import query_directly
+from mediaplane.protocol.driver import query_directly, query_values
 from tests.support.databases import Databases
 
 
@@ -15,6 +15,12 @@ def test_a_direct_query_returns_rows_by_the_names_of_their_columns(database: Dat
         sql = "SELECT 1 AS one, CAST(:word AS TEXT) AS word UNION ALL SELECT 2, 'b' ORDER BY one"
         rows = query_directly(conn, sql, {"word": "a", "unused": 1})
     assert rows == [{"one": 1, "word": "a"}, {"one": 2, "word": "b"}]
+
+
+def test_a_query_of_values_returns_them_in_the_order_of_the_query(database: Databases) -> None:
+    with database.control.read() as conn:
+        sql = "SELECT 2 AS two, CAST(:word AS TEXT) AS word, 1 AS one"
+        assert query_values(conn, sql, {"word": "a"}) == [(2, "a", 1)]
 
 
 def test_a_direct_query_without_rows_returns_none(database: Databases) -> None:
