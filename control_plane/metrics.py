@@ -1,137 +1,136 @@
-"""Serves metrics for Prometheus, read from the database whenever somebody asks."""
+"""What the control plane tells Prometheus: what it has done, and how much work there is."""
 
-import ipaddress
 import logging
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
-from socketserver import ThreadingTCPServer
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
+from prometheus_client.core import Metric
 
-from control_plane.store import roots
-from mediaplane import __version__
-from mediaplane.errors import UnusableSettings
+from control_plane.store import queues, roots, workers
+from mediaplane.calls import CallMeter
+from mediaplane.counters import Labels
+from mediaplane.inquiry import Inquiry
+from mediaplane.metrics import (
+    DATABASE_SECONDS,
+    MAX_LIBRARIES,
+    build_info,
+    counted,
+    database_up,
+    distributed,
+    gauge,
+)
+from mediaplane.protocol import wal
+from mediaplane.protocol.clock import database_time
 from mediaplane.protocol.database import Database
+from mediaplane.protocol.tally import TALLIES
+from mediaplane.protocol.values import Plane, WorkerState
 
 log = logging.getLogger(__name__)
 
-MAX_LIBRARIES = 1000
-_PLAIN = "text/plain; charset=utf-8"
+# Libraries whose folders are looked for in the database; those that are lost are shown first.
+_MAX_ROOTS = 1000
 
 
-@contextmanager
-def serving(database: Database, address: str) -> Iterator[tuple[str, int]]:
-    """Serve metrics at an address during the block; yields the host and port."""
-    with _listen(database, address) as server:
-        thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
-        thread.start()
+@dataclass(frozen=True)
+class Figures:
+    """What the database knows."""
+
+    depths: dict[Labels, float]
+    ages_seconds: dict[str, float]
+    workers: dict[str, int]
+    roots: dict[str, bool]
+    is_checkpoint_busy: bool | None
+
+
+def collector(database: Database, meter: CallMeter) -> Callable[[], Iterator[Metric]]:
+    """Return what collects all metrics of this process."""
+    inquiry = Inquiry(lambda: look(database))
+
+    def collect() -> Iterator[Metric]:
+        inquiry.begin()
+        yield build_info(Plane.CONTROL)
+        yield from counted(*TALLIES[Plane.CONTROL].counters, meter.handled)
+        yield from distributed(meter.latency)
+        yield from _wal(database)
         try:
-            yield server.socket.getsockname()[:2]
-        finally:
-            server.shutdown()
-            thread.join()
+            found = inquiry.answer(DATABASE_SECONDS)
+        except Exception:  # what this process knows by itself is told all the same
+            log.exception("The metrics could not be read from the database")
+            yield database_up(False)
+            return
+        yield database_up(True)
+        yield from _told(found)
+
+    return collect
 
 
-def collect(database: Database) -> bytes:
-    """Return every metric as it is now, in the text format of Prometheus."""
+def look(database: Database) -> Figures:
+    """Read what the database knows."""
     with database.read() as conn:
-        seen = roots.seen(conn, MAX_LIBRARIES)
-    registry = CollectorRegistry()
-    build = Gauge(
-        "mediaplane_build_info",
-        "1, with the version of the control plane.",
-        ["version"],
-        registry=registry,
+        now_ms = database_time(conn)
+        ages = {
+            machine: 0.0 if since is None else max(0.0, (now_ms - since) / 1000)
+            for machine, since in queues.ready_since(conn).items()
+        }
+        return Figures(
+            queues.depths(conn),
+            ages,
+            workers.count_by_state(conn),
+            roots.seen(conn, _MAX_ROOTS),
+            queues.is_checkpoint_busy(conn),
+        )
+
+
+def _told(found: Figures) -> Iterator[Metric]:
+    yield gauge(
+        "mediaplane_queue_depth",
+        f"Rows that wait or are worked on; of more than {queues.MAX_DEPTH:,} the rest is not"
+        " counted.",
+        ("machine", "status"),
+        found.depths,
     )
-    build.labels(__version__).set(1)
-    root_up = Gauge(
+    yield gauge(
+        "mediaplane_oldest_ready_age_seconds",
+        "Seconds since the work that is next in line could have been claimed; 0 when none waits.",
+        ("machine",),
+        {(machine,): age for machine, age in found.ages_seconds.items()},
+    )
+    yield gauge(
+        "mediaplane_workers",
+        "Workers of the last day, by state.",
+        ("state",),
+        {(state,): found.workers.get(state, 0) for state in WorkerState},
+    )
+    # When there are too many to show, those that are lost come first.
+    shown = sorted(found.roots.items(), key=lambda root: (root[1], root[0]))[:MAX_LIBRARIES]
+    yield gauge(
         "mediaplane_library_root_up",
         "1 when the last scan that could tell saw the library's folder, 0 when it was lost.",
-        ["library"],
-        registry=registry,
+        ("library",),
+        {(slug,): is_seen for slug, is_seen in shown},
     )
-    for slug, is_seen in seen.items():
-        root_up.labels(slug).set(is_seen)
-    return generate_latest(registry)
-
-
-class _Server(ThreadingTCPServer):
-    """Not http.server's: that one asks for the name of the host, which can take long."""
-
-    allow_reuse_address = True
-    daemon_threads = True
-
-    def __init__(self, family: socket.AddressFamily, place: Any, database: Database) -> None:
-        self.address_family = family
-        self.database = database
-        super().__init__(place, _Handler)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        del request
-        log.debug("%s went away while it asked for metrics", client_address)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    """Answers one request."""
-
-    server: _Server
-    timeout = 10.0  # seconds that a client may take to ask
-    server_version = "mediaplane"
-    sys_version = ""
-
-    def do_GET(self) -> None:
-        if self.path.partition("?")[0] != "/metrics":
-            self._answer(HTTPStatus.NOT_FOUND, _PLAIN, b"The metrics are at /metrics.\n")
-            return
-        try:
-            found = collect(self.server.database)
-        except Exception:
-            # The database may be restarting: the plane lives on, and the next scrape may succeed.
-            log.exception("The metrics could not be read from the database")
-            said = b"The database could not be read; the control plane's log says why.\n"
-            self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, _PLAIN, said)
-            return
-        self._answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, found)
-
-    def _answer(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
-        log.debug(format, *args)
-
-
-def _listen(database: Database, address: str) -> _Server:
-    host, port = _place(address)
-    try:
-        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return _Server(family, place, database)
-    except OSError as error:
-        raise UnusableSettings(
-            f"Cannot serve metrics on {address} ({error.strerror}); is another server there"
-            " already? Choose another MEDIAPLANE_CONTROL_METRICS_ADDRESS."
-        ) from None
-
-
-def _place(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    try:
-        is_local = host == "localhost" or ipaddress.ip_address(host).is_loopback
-        is_port = 0 <= int(port) < 1 << 16
-    except ValueError:
-        is_local = is_port = False
-    if not (is_local and is_port):
-        raise UnusableSettings(
-            f"MEDIAPLANE_CONTROL_METRICS_ADDRESS is {address!r}; it must be a loopback address"
-            " with a port, such as 127.0.0.1:9464."
+    if found.is_checkpoint_busy is not None:
+        yield gauge(
+            "mediaplane_checkpoint_busy",
+            "1 when the last checkpoint left something in the write-ahead log, 0 when it did not"
+            " (SQLite).",
+            (),
+            {(): found.is_checkpoint_busy},
         )
-    return host, int(port)
+
+
+def _wal(database: Database) -> Iterator[Metric]:
+    if database.dialect != "sqlite":
+        return
+    yield gauge(
+        "mediaplane_wal_bytes",
+        "Size of the write-ahead log (SQLite).",
+        (),
+        {(): wal.size_bytes(database)},
+    )
+    yield gauge(
+        "mediaplane_wal_limit_bytes",
+        "Size that the write-ahead log is to stay below (SQLite).",
+        (),
+        {(): database.wal_limit_bytes},
+    )

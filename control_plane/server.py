@@ -2,7 +2,8 @@
 
 import logging
 import threading
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from control_plane import loops
 from control_plane.audit import Auditor
@@ -19,6 +20,7 @@ from control_plane.services.tokens import TokenService
 from control_plane.services.workers import WorkerService
 from control_plane.settings import ControlSettings
 from mediaplane import health, serving
+from mediaplane.calls import CallMeter
 from mediaplane.locations import Locations
 from mediaplane.protocol import revision
 from mediaplane.protocol.bell import Bell
@@ -43,19 +45,40 @@ def run(locations: Locations, settings: ControlSettings, stop: threading.Event) 
     """Serve until `stop` is set."""
     database = Database(locations.database_url, Plane.CONTROL, settings.wal_limit_bytes)
     revision.check(database)
-    with ExitStack() as stack:
-        if settings.control_metrics_address:
-            # Imported when asked for: most planes serve none, and start sooner.
-            from control_plane import metrics  # noqa: PLC0415
-
-            stack.enter_context(metrics.serving(database, settings.control_metrics_address))
-        stack.enter_context(health.answering(settings.control_health_address, database, stop))
-        _serve(database, locations, settings, stop)
+    with (
+        _metrics(database, settings) as meter,
+        health.answering(settings.control_health_address, database, stop),
+    ):
+        _serve(database, locations, settings, stop, meter)
     database.close()
 
 
+@contextmanager
+def _metrics(database: Database, settings: ControlSettings) -> Iterator[CallMeter | None]:
+    """Serve metrics where the settings say so; yields what is to measure the calls."""
+    if not settings.control_metrics_address:
+        yield None
+        return
+    # Imported when asked for: most planes serve none, and start sooner.
+    from control_plane.metrics import collector  # noqa: PLC0415
+    from mediaplane import metrics  # noqa: PLC0415
+
+    meter = CallMeter()
+    with metrics.serving(
+        collector(database, meter),
+        settings.control_metrics_address,
+        setting="MEDIAPLANE_CONTROL_METRICS_ADDRESS",
+        beyond_loopback=settings.metrics_beyond_loopback,
+    ):
+        yield meter
+
+
 def _serve(
-    database: Database, locations: Locations, settings: ControlSettings, stop: threading.Event
+    database: Database,
+    locations: Locations,
+    settings: ControlSettings,
+    stop: threading.Event,
+    meter: CallMeter | None,
 ) -> None:
     bell = database.bell = Bell(database, locations.runtime)
     feed = Feed(database, bell, settings.feed_seconds)
@@ -69,6 +92,7 @@ def _serve(
         tokens=tokens,
         settle=auditor.settle,
         local_address=locations.local_control_address,
+        meter=meter,
     )
     bell.start()
     auditor.start()

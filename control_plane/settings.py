@@ -14,7 +14,10 @@ class ControlSettings(TransportSettings):
     control_calls: int = setting(16, "Calls answered at the same time.", minimum=1)
     control_watchers: int = setting(128, "Watch streams held open at the same time.", minimum=1)
     control_metrics_address: str = setting(
-        "", "Loopback address (host:port) that serves metrics over HTTP; none when empty."
+        "", "Address (host:port) at which this plane serves metrics; none when empty."
+    )
+    metrics_beyond_loopback: bool = setting(
+        False, "Let metrics be served at an address that other machines reach."
     )
     control_health_address: str = setting(
         "", "Address (host:port) that answers the probes of an orchestrator; none when empty."

@@ -6,9 +6,10 @@ from sqlalchemy import Connection, String, bindparam, text
 from sqlalchemy.sql.elements import TextClause
 
 from data_plane.executor import HashResult, HashTask, PrefixTask, ToHash
+from data_plane.output import HASHED_BYTES, HASHED_FILES
 from mediaplane.protocol import kinds
 from mediaplane.protocol.clock import NOW_SQL
-from mediaplane.protocol.database import Database, lock, update_many
+from mediaplane.protocol.database import Database, count, lock, update_many
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.duplicates import DUPLICATES, summarise_files
 from mediaplane.protocol.values import HashAlgorithm, JobKind
@@ -100,6 +101,8 @@ def _read(
 def record_hashes(conn: Connection, result: HashResult) -> None:
     """Write the hashes of a shard, and count the duplicate groups that they change."""
     lock(conn, DUPLICATES)
+    count(conn, HASHED_FILES, amount=len(result.hashed))
+    count(conn, HASHED_BYTES, amount=sum(hashed.file.size_bytes for hashed in result.hashed))
     as_read = _AS_READ.replace("{now}", NOW_SQL[conn.dialect.name])
     update_many(
         conn,

@@ -22,7 +22,8 @@ from mediaplane.protocol.driver import Row
 from mediaplane.protocol.lifecycle import Machine
 from mediaplane.protocol.machines import JOB_ITEMS
 from mediaplane.protocol.statements import among, id_list
-from mediaplane.protocol.values import JobStatus, WorkerCommand, WorkerState
+from mediaplane.protocol.tally import TALLIES
+from mediaplane.protocol.values import JobStatus, Plane, WorkerCommand, WorkerState
 
 log = logging.getLogger(__name__)
 
@@ -173,6 +174,7 @@ class Heartbeat:
                 one.told = news.get(row_id, one.told)
             elif not one.is_ended:
                 log.warning("Lost the lease on %s", one)
+                TALLIES[Plane.DATA].stale_writes.add(machine.name)
                 one.control.lost.set()
 
     def _done(self, one: Claimed) -> tuple[int, int]:

@@ -12,9 +12,10 @@ from data_plane.executors.cleanup import CleanupTask, Removed
 from data_plane.executors.extract import Extraction, ExtractTask, Original, Root
 from data_plane.executors.thumbnail import ThumbnailTask
 from data_plane.hashing import record_hashes
+from data_plane.output import FRAMES_MADE, THUMBNAILS_MADE
 from mediaplane.protocol import gate
 from mediaplane.protocol.clock import NOW_SQL
-from mediaplane.protocol.database import Database
+from mediaplane.protocol.database import Database, count
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.machines import THUMBNAIL_CLEANUP_JOBS
 from mediaplane.protocol.values import HashAlgorithm, MediaType, ThumbnailFormat
@@ -67,6 +68,10 @@ _FORGET = text(
     # Once more, for one that was asked for again while this waited for its row.
     " AND status IN ('ready', 'failed') RETURNING id, format"
 ).bindparams(bindparam("tenant", type_=String()))
+_ROOTS = text(
+    "SELECT slug, absolute_path, root_inode FROM libraries"
+    " WHERE is_active AND deleted_at IS NULL ORDER BY slug LIMIT :limit"
+)
 _PAUSED = text("SELECT slug FROM libraries WHERE NOT is_active OR deleted_at IS NOT NULL")
 
 
@@ -88,6 +93,13 @@ def roots_with_assets(database: Database, media_type: MediaType) -> list[tuple[s
     with database.read() as conn:
         found = conn.execute(_WAITING_ASSETS, {"type": media_type})
         return [(slug, Root(bytes(path), inode)) for slug, path, inode in found]
+
+
+def library_roots(database: Database, limit: int) -> dict[str, Root]:
+    """Return the roots of libraries that are in use, by slug."""
+    with database.read() as conn:
+        found = conn.execute(_ROOTS, {"limit": limit})
+        return {slug: Root(bytes(path), inode) for slug, path, inode in found}
 
 
 def paused_libraries(conn: Connection) -> set[str]:
@@ -190,8 +202,15 @@ def record_extraction(conn: Connection, result: Extraction) -> None:
             for frame in result.done.frames
         ],
     )
+    count(conn, THUMBNAILS_MADE)
+    count(conn, FRAMES_MADE, amount=len(result.done.frames))
     if result.hashed and result.done.digest:
         record_hashes(conn, HashResult(hashed=[Hashed(result.hashed, result.done.digest)]))
+
+
+def record_thumbnail(conn: Connection, _made: Made) -> None:
+    """Count a thumbnail; its row says already what there is to say."""
+    count(conn, THUMBNAILS_MADE)
 
 
 def thumbnail_columns(made: Made) -> dict[str, Any]:

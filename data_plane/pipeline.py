@@ -30,6 +30,7 @@ from data_plane.executors.cleanup import clean_up
 from data_plane.executors.extract import Original, Root, discard, extract, open_root
 from data_plane.executors.thumbnail import make_thumbnail
 from data_plane.leases import HeldMedia, Leases
+from data_plane.output import RUNS, kind_of
 from data_plane.roots import Roots
 from data_plane.settings import DataSettings
 from mediaplane.protocol import gate, wal
@@ -79,7 +80,7 @@ class Line:
 
 THUMBNAIL_LINE = Line(
     THUMBNAILS,
-    Executor(media.thumbnail_task, make_thumbnail, lambda *_: None),
+    Executor(media.thumbnail_task, make_thumbnail, media.record_thumbnail),
     media.thumbnail_columns,
 )
 CLEANUP_LINE = Line(
@@ -235,7 +236,10 @@ class Pipeline:
     def _work(self, line: Line, row: Row) -> None:
         with self._leases.hold_media(line.machine, row) as held:
             ctx = self._context(held.control)
+            began_at = time.monotonic()
             ending = self._run(line, held, ctx)
+            kind = kind_of(line.machine, row)
+            RUNS.observe(line.machine.name, kind, seconds=time.monotonic() - began_at)
             if ending is None:
                 return
             held.is_ended = True

@@ -27,6 +27,7 @@ from data_plane.executor import explain as explain_os
 from data_plane.flight_log import FlightLog, dump_unhandled
 from data_plane.lanes import Batch, Lane
 from data_plane.leases import Held, Leases
+from data_plane.output import RUNS
 from data_plane.queue import Choice, Outcome, Queue
 from data_plane.registry import EXECUTORS
 from data_plane.settings import DataSettings
@@ -187,7 +188,9 @@ class Runner:
         try:
             while held := batch.next():
                 outcome = self._outcome(held)
-                self._queue.note_pace(held.kind, time.monotonic() - batch.began_at)
+                seconds = time.monotonic() - batch.began_at
+                self._queue.note_pace(held.kind, seconds)
+                RUNS.observe(held.machine.name, held.kind, seconds=seconds)
                 if outcome is not None:
                     batch.done.append(outcome)
         finally:

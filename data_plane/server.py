@@ -3,6 +3,8 @@
 import logging
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from data_plane import registry
@@ -14,6 +16,7 @@ from data_plane.settings import DataSettings
 from data_plane.status import DataPlaneService
 from data_plane.worker import Worker
 from mediaplane import health, serving
+from mediaplane.calls import CallMeter
 from mediaplane.locations import Locations
 from mediaplane.protocol import revision
 from mediaplane.protocol.database import Database
@@ -34,6 +37,7 @@ def run(locations: Locations, settings: DataSettings, stop: threading.Event) -> 
     with (
         recording(worker.flight_log),
         health.answering(settings.data_health_address, database, stop),
+        _metrics(database, worker, locations, settings) as meter,
     ):
         server, states = serving.build_server(
             locations.data_address,
@@ -43,6 +47,7 @@ def run(locations: Locations, settings: DataSettings, stop: threading.Event) -> 
             settings=settings,
             tokens=Tokens(database),
             local_address=locations.local_data_address,
+            meter=meter,
         )
         worker.start()
         server.start()
@@ -53,6 +58,28 @@ def run(locations: Locations, settings: DataSettings, stop: threading.Event) -> 
         worker.stop()
         stopped.wait()
     database.close()
+
+
+@contextmanager
+def _metrics(
+    database: Database, worker: Worker, locations: Locations, settings: DataSettings
+) -> Iterator[CallMeter | None]:
+    """Serve metrics where the settings say so; yields what is to measure the calls."""
+    if not settings.data_metrics_address:
+        yield None
+        return
+    # Imported when asked for: most planes serve none, and start sooner.
+    from data_plane.metrics import collector  # noqa: PLC0415
+    from mediaplane import metrics  # noqa: PLC0415
+
+    meter = CallMeter()
+    with metrics.serving(
+        collector(database, worker, locations.state, meter),
+        settings.data_metrics_address,
+        setting="MEDIAPLANE_DATA_METRICS_ADDRESS",
+        beyond_loopback=settings.metrics_beyond_loopback,
+    ):
+        yield meter
 
 
 def services(

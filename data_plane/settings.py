@@ -64,6 +64,12 @@ class DataSettings(TransportSettings):
         "Bytes that SQLite's log is kept below; from half of them bulk work waits.",
         minimum=32 << 20,
     )
+    data_metrics_address: str = setting(
+        "", "Address (host:port) at which this plane serves metrics; none when empty."
+    )
+    metrics_beyond_loopback: bool = setting(
+        False, "Let metrics be served at an address that other machines reach."
+    )
     worker_name: str = setting("", "Name of this worker; the host's name when empty.")
     roots: str = setting(
         "", "Folders, separated by ':', that libraries must lie in; any folder when empty."

@@ -86,6 +86,11 @@ class Worker:
             self._runner.hand_back,
         )
 
+    @property
+    def decoders(self) -> Pool:
+        """The processes that decode media for this worker."""
+        return self._decoders
+
     def start(self) -> None:
         """Make the worker known and begin to claim."""
         # What is there by now stays: the collector need not look at it again and again.

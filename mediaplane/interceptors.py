@@ -24,7 +24,8 @@ Settle = Callable[[Entry, str], None]
 
 _HEALTH = "/grpc.health.v1.Health/"
 _OURS = f"/{authorization.PACKAGE}."
-_KINDS: dict[tuple[bool, bool], tuple[str, Callable[..., Any]]] = {
+# How a handler is asked for and made, by whether requests and responses are streams.
+KINDS: dict[tuple[bool, bool], tuple[str, Callable[..., Any]]] = {
     (False, False): ("unary_unary", grpc.unary_unary_rpc_method_handler),
     (False, True): ("unary_stream", grpc.unary_stream_rpc_method_handler),
     (True, False): ("stream_unary", grpc.stream_unary_rpc_method_handler),
@@ -82,7 +83,7 @@ class Guard(grpc.ServerInterceptor):
             return self._health(handler)
         if self._places.are_taken:
             return self._refusal(details.method)
-        name, kind = _KINDS[handler.request_streaming, handler.response_streaming]
+        name, kind = KINDS[handler.request_streaming, handler.response_streaming]
         wrap = self._stream if handler.response_streaming else self._call
         return kind(
             wrap(getattr(handler, name), details.method),

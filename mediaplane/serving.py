@@ -13,6 +13,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from mediaplane import authorization, transport
+from mediaplane.calls import CallMeter
 from mediaplane.errors import UnusableSettings
 from mediaplane.interceptors import Guard, Places, Settle
 from mediaplane.tokens import Tokens
@@ -37,11 +38,15 @@ def build_server(
     tokens: Tokens | None = None,
     settle: Settle | None = None,
     local_address: str | None = None,
+    meter: CallMeter | None = None,
 ) -> tuple[grpc.Server, health.HealthServicer]:
     """Return a server bound to an address, not started yet.
 
     One that is encrypted is bound to `local_address` as well, for commands on this machine.
+    `meter` sees every call first.
     """
+    if meter:
+        meter.cover(name for name, _ in services)
     credentials = transport.credentials(address, settings)
     threads = calls + streams
     places = Places(threads, waiting=threads)
@@ -49,7 +54,7 @@ def build_server(
     server = grpc.server(
         places,
         # No maximum_concurrent_rpcs: it would refuse health checks too.
-        interceptors=[Guard(places, spare, tokens, settle)],
+        interceptors=[*([meter] if meter else []), Guard(places, spare, tokens, settle)],
         options=[
             ("grpc.so_reuseport", 0),  # otherwise two servers share a port in silence
             ("grpc.max_receive_message_length", _MAX_MESSAGE),

@@ -63,3 +63,9 @@ def forget_offline(conn: Connection, silent_ms: int) -> None:
         ),
         {"silent": silent_ms},
     )
+
+
+def count_by_state(conn: Connection) -> dict[str, int]:
+    """Return how many workers are in each state."""
+    query = prepared(conn, "SELECT state, count(*) AS workers FROM worker_status GROUP BY state")
+    return {row.state: row.workers for row in conn.execute(query)}

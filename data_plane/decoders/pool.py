@@ -15,7 +15,7 @@ from data_plane.decoders.messages import Done, Failed, Order
 
 log = logging.getLogger(__name__)
 
-_CONFINEMENTS = ("landlock", "seccomp")
+CONFINEMENTS = ("landlock", "seccomp")
 
 
 class Pool:
@@ -87,7 +87,7 @@ class Pool:
                 continue
 
     def _warn_once(self, level: str) -> None:
-        missing = [name for name in _CONFINEMENTS if level and name not in level.split("+")]
+        missing = [name for name in CONFINEMENTS if level and name not in level.split("+")]
         with self._lock:
             if not missing or self._has_warned:
                 return

@@ -18,10 +18,12 @@ from mediaplane.protocol.lifecycle import WritePath
 from mediaplane.protocol.values import Plane
 
 if TYPE_CHECKING:
+    from mediaplane.counters import Counter
     from mediaplane.protocol.bell import Bell
 
 _TOPICS = "mediaplane_topics"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended({name}, 0))"
+_COUNTS = "mediaplane_counts"
 _WORDS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "BEGIN"}
 WAL_LIMIT_BYTES = 64 << 20
 # Connections kept open while nobody uses them.
@@ -84,6 +86,7 @@ class Database:
             # Kept, because to ask a lost connection for it would open another one.
             info = conn.info
             topics = info[_TOPICS] = set()
+            counts = info[_COUNTS] = []
             guarded = self.plane is Plane.DATA and self.dialect == "sqlite"
             if guarded:
                 _raw(conn).set_authorizer(authorizer(paths))
@@ -103,8 +106,11 @@ class Database:
                     entry.row_id = row_id
             finally:
                 info.pop(_TOPICS, None)
+                info.pop(_COUNTS, None)
                 if guarded:
                     _raw(conn).set_authorizer(authorizer(()))
+        for counter, labels, amount in counts:
+            counter.add(*labels, amount=amount)
         if self.bell is not None:
             for topic in topics:
                 self.bell.ring(topic)
@@ -154,6 +160,11 @@ def plane_of(conn: Connection) -> Plane:
 def changed(conn: Connection, topic: Topic) -> None:
     """Have those who wait for this topic woken when the write transaction has committed."""
     conn.info[_TOPICS].add(topic)
+
+
+def count(conn: Connection, counter: "Counter", *labels: str, amount: float = 1) -> None:
+    """Have something counted when the write transaction has committed."""
+    conn.info[_COUNTS].append((counter, labels, amount))
 
 
 def channel(topic: Topic) -> str:

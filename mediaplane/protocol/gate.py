@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, insert, text
 
-from mediaplane.protocol import history, statements, tables
+from mediaplane.protocol import history, statements, tables, tally
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed, plane_of
 from mediaplane.protocol.driver import Row
@@ -75,6 +75,7 @@ def take_all(
     statement = statements.update(machine, step, tuple(sorted(values)), dialect, where)
     bound |= {f"new_{column}": value for column, value in values.items()}
     rows: list[Row] = list(conn.execute(statement, bound).mappings())
+    tally.note(conn, machine, step, rows)
     _follow_up(conn, machine, step, rows)
     return rows
 
@@ -159,6 +160,7 @@ def claim(
     if told:
         bound["claimant"] = history.claimant(worker_id)
     rows = statements.run(conn, statement, bound | dict(parameters or {}))
+    tally.note(conn, machine, step, rows)
     for column, is_descending in reversed(machine.ranking):
         rows.sort(key=lambda row: row[column], reverse=is_descending)
     if is_told_at_once and rows:
@@ -251,6 +253,9 @@ def _take_held(
     told = history.of_ended_jobs(str(step.target)) if is_told else None
     statement = statements.owners_update(machine, step, tuple(sorted(columns)), dialect, told)
     rows = statements.run(conn, statement, bound)
+    tally.note(conn, machine, step, rows)
+    if step.lease is Lease.DROP:
+        tally.note_stale(conn, machine, len(held) - len(rows))
     if is_told and rows:
         changed(conn, Topic.NEWS)
     untold = [row for row in rows if not (is_told and row["total_items"] is None)]
@@ -277,7 +282,9 @@ def _close_items(conn: Connection, job_ids: Sequence[int]) -> None:
     of_jobs = statements.among("job_id", "jobs", dialect)
     statement = statements.update(JOB_ITEMS, step, (), dialect, of_jobs)
     bound = {"jobs": statements.id_list(job_ids, dialect)}
-    _follow_up(conn, JOB_ITEMS, step, list(conn.execute(statement, bound).mappings()))
+    rows: list[Row] = list(conn.execute(statement, bound).mappings())
+    tally.note(conn, JOB_ITEMS, step, rows)
+    _follow_up(conn, JOB_ITEMS, step, rows)
 
 
 def _admit(conn: Connection, machine: Machine, step_name: str, columns: Iterable[str]) -> Step:

@@ -75,6 +75,8 @@ class Machine:
     steps: tuple[Step, ...]
     # What a worker is given of a row that it claims; nothing named: all columns.
     handed_out: tuple[str, ...] = ()
+    # The column, of a closed set of values, that says of which kind the work of a row is.
+    kind_column: str | None = None
 
     @property
     def name(self) -> str:
@@ -87,6 +89,13 @@ class Machine:
             if step.name == name:
                 return step
         raise LookupError(f"{self.name} has no step {name!r}")
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of work that its rows can be; the empty one where there is no difference."""
+        if self.kind_column is None:
+            return ("",)
+        return tuple(self.table.columns[self.kind_column].info["legal"])
 
     @cached_property
     def ranking(self) -> list[tuple[str, bool]]:

@@ -66,7 +66,9 @@ def _jobs() -> Machine:
         s,
         claim_order="priority DESC, created_at, id",
         handed_out=("id", "kind", "library_id", "payload", "priority", "total_items",
-                    "total_bytes", "worker_id", "lease_epoch", "created_at"),
+                    "total_bytes", "worker_id", "worker_heartbeat_at", "lease_epoch",
+                    "created_at"),
+        kind_column="kind",
         steps=(
             _data("claim", sources=from_pending, target=s.RUNNING, lease=Lease.TAKE, path=claim,
                   when="cancel_requested_at IS NULL", events=(e.JOB_STARTED,)),
@@ -183,6 +185,7 @@ def _thumbnails() -> Machine:
         tables.thumbnails,
         s,
         claim_order="created_at, id",
+        kind_column="media_type",
         steps=(
             _data("claim", sources=(s.PENDING,), target=s.RUNNING, lease=Lease.TAKE, path=claim),
             _data("heartbeat", sources=run, target=None, lease=Lease.KEEP,
@@ -306,6 +309,7 @@ def _assets() -> Machine:
         tables.assets,
         s,
         claim_order="id",
+        kind_column="type",
         steps=(
             *steps,
             _data("heartbeat", sources=at_work, target=None, lease=Lease.KEEP,

@@ -98,7 +98,7 @@ def owners_update(
         *_conditions(step, now),
     ]
     sql = f"UPDATE {machine.name} SET {_set_clause(written)}{source} {' AND '.join(conditions)}"
-    shown = [name for name in _END if name in machine.table.columns]
+    shown = [name for name in (*_END, machine.kind_column or "") if name in machine.table.columns]
     columns_shown = None if step.lease is Lease.KEEP else shown
     return _returning(machine, step, dialect, sql, columns_shown, told)
 
