@@ -59,7 +59,7 @@ _SERVICES: Mapping[str, Mapping[str, Rule]] = {
     "DataPlaneService": {
         "GetStatus": Rule(Role.VIEWER, is_shared=True, is_for_workers=True),
         # It tells what lies where on the file system, for whoever adds a library.
-        "ProbeRoot": Rule(Role.ADMIN),
+        "ProbeRoot": Rule(Role.ADMIN, is_shared=True),
     },
     "DuplicateService": {
         "ListDuplicateGroups": _SEE,
@@ -78,7 +78,8 @@ _SERVICES: Mapping[str, Mapping[str, Rule]] = {
         "ListEvents": _SEE,
     },
     "LibraryService": {
-        "CreateLibrary": _DECIDE,
+        # Whoever gives a tenant a folder of the machine gives it all that can be reached there.
+        "CreateLibrary": Rule(Role.ADMIN, changes=True, is_shared=True),
         "GetLibrary": _SEE,
         "ListLibraries": _SEE,
         "UpdateLibrary": _DECIDE,

@@ -310,7 +310,7 @@ class Client:
         self, name: str, role: str, tenant: str = "", lifetime_seconds: float | None = None
     ) -> tokens_v1.CreateTokenResponse:
         """Make a token; role by its short lowercase name."""
-        token = tokens_v1.Token(display_name=name, role=f"ROLE_{role.upper()}", tenant_id=tenant)
+        token = tokens_v1.Token(display_name=name, role=f"ROLE_{role.upper()}", tenant=tenant)
         request = tokens_v1.CreateTokenRequest(token=token)
         if lifetime_seconds is not None:
             request.lifetime.FromNanoseconds(round(lifetime_seconds * 1e9))

@@ -37,7 +37,7 @@ def _entry(row: Row) -> pb.AuditEntry:
         call_time=wire.time(row["called_at"]),
         caller=row["caller"],
         role=wire.to_enum(Role, row["role"]),
-        tenant_id=row["tenant_id"] or "",
+        tenant=row["tenant_id"] or "",
         peer=wire.to_enum(pb.AuditEntry.Peer, row["peer"]),
         method=row["method"],
         resource=row["resource"],

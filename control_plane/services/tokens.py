@@ -29,7 +29,7 @@ class TokenService(TokenServiceServicer):
             raise InvalidArgument(f"token.role is missing; give one of: {', '.join(Role)}.")
         seconds = request.lifetime.ToNanoseconds() / 1e9 if request.HasField("lifetime") else None
         wanted = rules.Wanted(
-            request.token.display_name, Role(role), tenants.chosen(request.token.tenant_id), seconds
+            request.token.display_name, Role(role), tenants.chosen(request.token.tenant), seconds
         )
         with self._database.write() as conn:
             row, secret = rules.create(conn, wanted)
@@ -61,7 +61,7 @@ def _token(row: Row) -> pb.Token:
         name=f"tokens/{row['id']}",
         display_name=row["name"],
         role=wire.to_enum(pb.Role, row["role"]),
-        tenant_id=row["tenant_id"] or "",
+        tenant=row["tenant_id"] or "",
         creator=row["created_by"],
         create_time=wire.time(row["created_at"]),
         expire_time=wire.time(row["expires_at"]),

@@ -32,7 +32,7 @@ def _cells(entry: Any) -> list[str]:
         local_time(entry, "call_time"),
         entry.caller,
         enum_name(entry, "role"),
-        entry.tenant_id or "all",
+        entry.tenant or "all",
         enum_name(entry, "peer"),
         entry.method,
         entry.resource,

@@ -113,7 +113,7 @@ def _cells(token: Any) -> list[str]:
         last_part(token.name),
         token.display_name,
         enum_name(token, "role"),
-        token.tenant_id or "all",
+        token.tenant or "all",
         local_time(token, "expire_time"),
         local_time(token, "revoke_time"),
         local_time(token, "last_use_time"),

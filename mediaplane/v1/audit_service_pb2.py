@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from mediaplane.v1 import token_service_pb2 as mediaplane_dot_v1_dot_token__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!mediaplane/v1/audit_service.proto\x12\rmediaplane.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!mediaplane/v1/token_service.proto\"\xc1\x02\n\nAuditEntry\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\tcall_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06\x63\x61ller\x18\x03 \x01(\t\x12!\n\x04role\x18\x04 \x01(\x0e\x32\x13.mediaplane.v1.Role\x12\x11\n\ttenant_id\x18\x05 \x01(\t\x12,\n\x04peer\x18\x06 \x01(\x0e\x32\x1e.mediaplane.v1.AuditEntry.Peer\x12\x0e\n\x06method\x18\x07 \x01(\t\x12\x10\n\x08resource\x18\x08 \x01(\t\x12\x0c\n\x04\x63ode\x18\t \x01(\t\"R\n\x04Peer\x12\x14\n\x10PEER_UNSPECIFIED\x10\x00\x12\x0e\n\nPEER_LOCAL\x10\x01\x12\x0e\n\nPEER_TOKEN\x10\x02\x12\x14\n\x10PEER_CERTIFICATE\x10\x03\"@\n\x17ListAuditEntriesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"_\n\x18ListAuditEntriesResponse\x12*\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x19.mediaplane.v1.AuditEntry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2s\n\x0c\x41uditService\x12\x63\n\x10ListAuditEntries\x12&.mediaplane.v1.ListAuditEntriesRequest\x1a\'.mediaplane.v1.ListAuditEntriesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!mediaplane/v1/audit_service.proto\x12\rmediaplane.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!mediaplane/v1/token_service.proto\"\xbe\x02\n\nAuditEntry\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\tcall_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06\x63\x61ller\x18\x03 \x01(\t\x12!\n\x04role\x18\x04 \x01(\x0e\x32\x13.mediaplane.v1.Role\x12\x0e\n\x06tenant\x18\x05 \x01(\t\x12,\n\x04peer\x18\x06 \x01(\x0e\x32\x1e.mediaplane.v1.AuditEntry.Peer\x12\x0e\n\x06method\x18\x07 \x01(\t\x12\x10\n\x08resource\x18\x08 \x01(\t\x12\x0c\n\x04\x63ode\x18\t \x01(\t\"R\n\x04Peer\x12\x14\n\x10PEER_UNSPECIFIED\x10\x00\x12\x0e\n\nPEER_LOCAL\x10\x01\x12\x0e\n\nPEER_TOKEN\x10\x02\x12\x14\n\x10PEER_CERTIFICATE\x10\x03\"@\n\x17ListAuditEntriesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"_\n\x18ListAuditEntriesResponse\x12*\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x19.mediaplane.v1.AuditEntry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2s\n\x0c\x41uditService\x12\x63\n\x10ListAuditEntries\x12&.mediaplane.v1.ListAuditEntriesRequest\x1a\'.mediaplane.v1.ListAuditEntriesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,13 +34,13 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'mediaplane.v1.audit_service
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_AUDITENTRY']._serialized_start=121
-  _globals['_AUDITENTRY']._serialized_end=442
-  _globals['_AUDITENTRY_PEER']._serialized_start=360
-  _globals['_AUDITENTRY_PEER']._serialized_end=442
-  _globals['_LISTAUDITENTRIESREQUEST']._serialized_start=444
-  _globals['_LISTAUDITENTRIESREQUEST']._serialized_end=508
-  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_start=510
-  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_end=605
-  _globals['_AUDITSERVICE']._serialized_start=607
-  _globals['_AUDITSERVICE']._serialized_end=722
+  _globals['_AUDITENTRY']._serialized_end=439
+  _globals['_AUDITENTRY_PEER']._serialized_start=357
+  _globals['_AUDITENTRY_PEER']._serialized_end=439
+  _globals['_LISTAUDITENTRIESREQUEST']._serialized_start=441
+  _globals['_LISTAUDITENTRIESREQUEST']._serialized_end=505
+  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_start=507
+  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_end=602
+  _globals['_AUDITSERVICE']._serialized_start=604
+  _globals['_AUDITSERVICE']._serialized_end=719
 # @@protoc_insertion_point(module_scope)

@@ -12,7 +12,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class AuditEntry(_message.Message):
-    __slots__ = ("name", "call_time", "caller", "role", "tenant_id", "peer", "method", "resource", "code")
+    __slots__ = ("name", "call_time", "caller", "role", "tenant", "peer", "method", "resource", "code")
     class Peer(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         PEER_UNSPECIFIED: _ClassVar[AuditEntry.Peer]
@@ -27,7 +27,7 @@ class AuditEntry(_message.Message):
     CALL_TIME_FIELD_NUMBER: _ClassVar[int]
     CALLER_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
-    TENANT_ID_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
     PEER_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     RESOURCE_FIELD_NUMBER: _ClassVar[int]
@@ -36,12 +36,12 @@ class AuditEntry(_message.Message):
     call_time: _timestamp_pb2.Timestamp
     caller: str
     role: _token_service_pb2.Role
-    tenant_id: str
+    tenant: str
     peer: AuditEntry.Peer
     method: str
     resource: str
     code: str
-    def __init__(self, name: _Optional[str] = ..., call_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., caller: _Optional[str] = ..., role: _Optional[_Union[_token_service_pb2.Role, str]] = ..., tenant_id: _Optional[str] = ..., peer: _Optional[_Union[AuditEntry.Peer, str]] = ..., method: _Optional[str] = ..., resource: _Optional[str] = ..., code: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., call_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., caller: _Optional[str] = ..., role: _Optional[_Union[_token_service_pb2.Role, str]] = ..., tenant: _Optional[str] = ..., peer: _Optional[_Union[AuditEntry.Peer, str]] = ..., method: _Optional[str] = ..., resource: _Optional[str] = ..., code: _Optional[str] = ...) -> None: ...
 
 class ListAuditEntriesRequest(_message.Message):
     __slots__ = ("page_size", "page_token")

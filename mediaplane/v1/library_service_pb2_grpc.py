@@ -98,7 +98,8 @@ class LibraryServiceServicer:
     """
 
     def CreateLibrary(self, request, context):
-        """Adds a library. Its root is not opened here: a scan does that. ALREADY_EXISTS when the id or
+        """Adds a library, for callers who see every tenant: they decide which folder of the machine is
+        whose. Its root is not opened here: a scan does that. ALREADY_EXISTS when the id or
         the root is taken; FAILED_PRECONDITION when the id belongs to a library in the trash;
         INVALID_ARGUMENT when the id or the root path is malformed.
         """

@@ -18,7 +18,8 @@ class LibraryServiceStub:
 
     def __init__(self, channel: _grpc.Channel) -> None: ...
     CreateLibrary: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.CreateLibraryRequest, _library_service_pb2.Library]
-    """Adds a library. Its root is not opened here: a scan does that. ALREADY_EXISTS when the id or
+    """Adds a library, for callers who see every tenant: they decide which folder of the machine is
+    whose. Its root is not opened here: a scan does that. ALREADY_EXISTS when the id or
     the root is taken; FAILED_PRECONDITION when the id belongs to a library in the trash;
     INVALID_ARGUMENT when the id or the root path is malformed.
     """
@@ -71,7 +72,8 @@ class LibraryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _library_service_pb2.CreateLibraryRequest,
         context: _grpc.ServicerContext,
     ) -> _library_service_pb2.Library:
-        """Adds a library. Its root is not opened here: a scan does that. ALREADY_EXISTS when the id or
+        """Adds a library, for callers who see every tenant: they decide which folder of the machine is
+        whose. Its root is not opened here: a scan does that. ALREADY_EXISTS when the id or
         the root is taken; FAILED_PRECONDITION when the id belongs to a library in the trash;
         INVALID_ARGUMENT when the id or the root path is malformed.
         """

@@ -25,11 +25,11 @@ ROLE_ADMIN: Role
 ROLE_WORKER: Role
 
 class Token(_message.Message):
-    __slots__ = ("name", "display_name", "role", "tenant_id", "creator", "create_time", "expire_time", "revoke_time", "last_use_time")
+    __slots__ = ("name", "display_name", "role", "tenant", "creator", "create_time", "expire_time", "revoke_time", "last_use_time")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DISPLAY_NAME_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
-    TENANT_ID_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
     CREATOR_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
@@ -38,13 +38,13 @@ class Token(_message.Message):
     name: str
     display_name: str
     role: Role
-    tenant_id: str
+    tenant: str
     creator: str
     create_time: _timestamp_pb2.Timestamp
     expire_time: _timestamp_pb2.Timestamp
     revoke_time: _timestamp_pb2.Timestamp
     last_use_time: _timestamp_pb2.Timestamp
-    def __init__(self, name: _Optional[str] = ..., display_name: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., tenant_id: _Optional[str] = ..., creator: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoke_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_use_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., display_name: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., tenant: _Optional[str] = ..., creator: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoke_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_use_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class CreateTokenRequest(_message.Message):
     __slots__ = ("token", "lifetime")

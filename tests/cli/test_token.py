@@ -49,7 +49,7 @@ def test_a_token_serves_from_the_environment_and_from_a_file(
 ) -> None:
     words = ["token", "create", "console", "--role", "viewer", "--tenant", "north", "--days", "1"]
     made = json.loads(terminal.type(*words, "--json").stdout)
-    assert (made["role"], made["tenant_id"]) == ("viewer", "north")
+    assert (made["role"], made["tenant"]) == ("viewer", "north")
     assert made["expire_time"]
     file = tmp_path / "token"
     file.write_text(made["secret"] + "\n")

@@ -179,7 +179,6 @@ UNNAMED: dict[str, list[Build]] = {
         lambda _: libraries_pb.ListLibrariesRequest(in_trash=True),
     ],
     "LibraryService/HashLibrary": [lambda _: libraries_pb.HashLibraryRequest(name="libraries/-")],
-    "LibraryService/CreateLibrary": [new_library],
     "MaintenanceService/GetStatistics": [lambda _: maintenance_pb.GetStatisticsRequest()],
     "ScheduleService/ListSchedules": [lambda _: schedules_pb.ListSchedulesRequest()],
     "ThumbnailService/ListThumbnails": [
@@ -194,11 +193,11 @@ UNNAMED: dict[str, list[Build]] = {
             token=tokens_pb.Token(display_name="new", role="ROLE_VIEWER")
         )
     ],
-    # What lies where on the worker, which is no tenant's: for who may add libraries.
-    "DataPlaneService/ProbeRoot": [lambda t: data_pb.ProbeRootRequest(root_path=bytes(t.root))],
 }
 # About the whole installation: for nobody who sees one tenant of it.
 SHARED: dict[str, list[Build]] = {
+    "LibraryService/CreateLibrary": [new_library],
+    "DataPlaneService/ProbeRoot": [lambda t: data_pb.ProbeRootRequest(root_path=bytes(t.root))],
     "DataPlaneService/GetStatus": [lambda _: data_pb.GetStatusRequest()],
     "MaintenanceService/GetControlPlaneStatus": [
         lambda _: maintenance_pb.GetControlPlaneStatusRequest()

@@ -33,7 +33,7 @@ def holding(control: ControlPlane, token: str) -> Client:
 def test_a_token_made_here_lets_its_holder_in_as_what_it_says(control: ControlPlane) -> None:
     made = control.client.create_token("console", "viewer", "north")
     assert (made.token.display_name, made.token.creator) == ("console", "local")
-    assert (made.token.role, made.token.tenant_id) == (tokens_v1.ROLE_VIEWER, "north")
+    assert (made.token.role, made.token.tenant) == (tokens_v1.ROLE_VIEWER, "north")
     with holding(control, made.secret) as client:
         assert list(client.libraries()) == []
         assert refused(client.cancel_job, "7").code is StatusCode.PERMISSION_DENIED
@@ -71,10 +71,10 @@ def test_whoever_sees_one_tenant_hands_out_tokens_of_that_tenant_alone(
 ) -> None:
     elsewhere = control.client.create_token("south's", "viewer", "south")
     with holding(control, add_token(control.database, Role.ADMIN, "north")) as client:
-        assert client.create_token("console", "admin").token.tenant_id == "north"
+        assert client.create_token("console", "admin").token.tenant == "north"
         told = refused(client.create_token, "console", "viewer", "south")
         assert told.code is StatusCode.PERMISSION_DENIED
-        assert {token.tenant_id for token in client.tokens()} == {"north"}
+        assert {token.tenant for token in client.tokens()} == {"north"}
         assert refused(client.revoke_token, elsewhere.token.name).code is StatusCode.NOT_FOUND
     assert not next(iter(control.client.tokens())).HasField("revoke_time")
 
