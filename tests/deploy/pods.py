@@ -59,7 +59,8 @@ class Pod:
     def __init__(self, cluster: Cluster, made_by: Object) -> None:
         self.spec = made_by["spec"]["template"]["spec"]
         self._cluster = cluster
-        self._ports = {port: free_port() for port in manifests.ports(made_by).values()}
+        self.ports = manifests.ports(made_by)
+        self._free_ports = {port: free_port() for port in self.ports.values()}
         self._volumes = {item["name"]: cluster.volume(item) for item in self.spec["volumes"]}
         for claim in made_by["spec"].get("volumeClaimTemplates", []):
             self._volumes[claim["metadata"]["name"]] = cluster.claim(claim["metadata"]["name"])
@@ -67,7 +68,7 @@ class Pod:
 
     def address(self, port: int) -> str:
         """Return where a port of this pod is reached."""
-        return f"127.0.0.1:{self._ports[port]}"
+        return f"127.0.0.1:{self._free_ports[port]}"
 
     def path(self, container: Object, path: str) -> str:
         """Return where a path inside a container lies on this machine."""
@@ -88,7 +89,7 @@ class Pod:
         for name in given:
             if name.endswith("_ADDRESS"):
                 host, _, port = given[name].rpartition(":")
-                given[name] = f"{host}:{self._ports[int(port)]}"
+                given[name] = f"{host}:{self._free_ports[int(port)]}"
         kept = {k: v for k, v in os.environ.items() if not k.startswith("MEDIAPLANE_")}
         return kept | given | {"TMPDIR": self.path(container, "/tmp")}
 

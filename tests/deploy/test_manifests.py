@@ -1,5 +1,6 @@
 """The manifests fit together, and ask for no more than mediaplane needs."""
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from control_plane.settings import ControlSettings
 from data_plane.settings import DataSettings
 from mediaplane import __version__
+from mediaplane.settings import variable
 from tests.deploy import manifests
 from tests.deploy.manifests import EDITIONS, Object
 
@@ -17,6 +19,7 @@ CONTAINERS = [
     for container in manifests.containers(made_by)
 ]
 GIBIBYTE = 1 << 30
+MANUAL = (manifests.DEPLOY.parent / "docs" / "OPERATIONS.md").read_text()
 
 
 def identity(value: Any) -> str:
@@ -107,6 +110,19 @@ def test_every_address_has_a_port_of_the_pod(
 
 
 @each_container
+def test_every_variable_is_a_setting_of_the_plane_that_runs(
+    edition: str, made_by: Object, container: Object
+) -> None:
+    kinds = {"control-plane": ControlSettings, "data-plane": DataSettings}
+    plane = container["args"][0]
+    known = {"MEDIAPLANE_DATABASE_URL"}
+    if plane in kinds:
+        known.add(f"MEDIAPLANE_{plane.removesuffix('-plane').upper()}_ADDRESS")
+        known |= {variable(field.name) for field in fields(kinds[plane])}
+    assert {item["name"] for item in container.get("env", [])} <= known
+
+
+@each_container
 def test_decoders_at_their_limit_leave_memory_to_their_plane(
     edition: str, made_by: Object, container: Object
 ) -> None:
@@ -172,6 +188,8 @@ def test_disruption_budgets_and_autoscalers_mean_pods_that_exist(edition: str) -
         made_by = manifests.workload(edition, identity(budget))
         assert budget["spec"]["selector"] == made_by["spec"]["selector"]
     for scaler in manifests.of_kind(edition, "HorizontalPodAutoscaler"):
+        (scaled_by,) = scaler["spec"]["metrics"]
+        assert f"`{scaled_by['external']['metric']['name']}{{" in MANUAL
         target = scaler["spec"]["scaleTargetRef"]["name"]
         assert target in names
         # Otherwise every apply would undo what the autoscaler has decided.

@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 from uuid import uuid4
 
 import pytest
@@ -88,6 +89,13 @@ def check_probes(pod: Pod) -> None:
             eventually(lambda: pod.is_well(container, probe))  # noqa: B023 - called at once
 
 
+def check_metrics(pod: Pod) -> None:
+    for name, port in pod.ports.items():
+        if name.endswith("metrics"):
+            with urlopen(f"http://{pod.address(port)}/metrics", timeout=30) as answer:
+                assert b"mediaplane_build_info{" in answer.read()
+
+
 def work(client: Commands, control: Pod, data: Pod) -> None:
     """Do a job as a stranger may not, and as one may who got the first token."""
     root = data.path(container_of(data, "data-plane"), "/media")
@@ -113,6 +121,7 @@ def test_the_sqlite_edition_starts_does_a_job_and_stops_in_time(
     pod = Pod(cluster, manifests.workload("sqlite", "mediaplane"))
     with pod.running():
         check_probes(pod)
+        check_metrics(pod)
         work(client, pod, pod)
         assert pod.terminate() == {"control-plane": (0, ""), "data-plane": (0, "")}
 
@@ -130,8 +139,9 @@ def test_the_postgresql_edition_starts_does_a_job_and_stops_in_time(
     migration = Pod(cluster, manifests.workload("postgresql", "mediaplane-migration-0-1-0"))
     assert migration.run_to_end(migration.spec["containers"][0]) == (0, "")
     with control.running(), data.running():
-        check_probes(control)
-        check_probes(data)
+        for pod in (control, data):
+            check_probes(pod)
+            check_metrics(pod)
         work(client, control, data)
         assert data.terminate() == {"data-plane": (0, "")}
         assert control.terminate() == {"control-plane": (0, "")}
