@@ -47,9 +47,9 @@ def run(locations: Locations, settings: ControlSettings, stop: threading.Event) 
     revision.check(database)
     with (
         _metrics(database, settings) as meter,
-        health.answering(settings.control_health_address, database, stop),
+        health.answering(settings.control_health_address, database, stop) as served,
     ):
-        _serve(database, locations, settings, stop, meter)
+        _serve(database, locations, settings, stop, served, meter)
     database.close()
 
 
@@ -78,6 +78,7 @@ def _serve(
     locations: Locations,
     settings: ControlSettings,
     stop: threading.Event,
+    served: threading.Event,
     meter: CallMeter | None,
 ) -> None:
     bell = database.bell = Bell(database, locations.runtime)
@@ -99,6 +100,7 @@ def _serve(
     feed.start()
     threads = loops.start(database, settings, tokens, stop)
     server.start()
+    served.set()
     log.info("The control plane serves on %s", locations.control_address)
     stop.wait()
     states.enter_graceful_shutdown()

@@ -36,7 +36,7 @@ def run(locations: Locations, settings: DataSettings, stop: threading.Event) -> 
     worker = Worker(database, settings, locations, stop)
     with (
         recording(worker.flight_log),
-        health.answering(settings.data_health_address, database, stop),
+        health.answering(settings.data_health_address, database, stop) as served,
         _metrics(database, worker, locations, settings) as meter,
     ):
         server, states = serving.build_server(
@@ -51,6 +51,7 @@ def run(locations: Locations, settings: DataSettings, stop: threading.Event) -> 
         )
         worker.start()
         server.start()
+        served.set()
         log.info("The data plane serves on %s", locations.data_address)
         stop.wait()
         states.enter_graceful_shutdown()

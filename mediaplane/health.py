@@ -30,12 +30,16 @@ def answering(
     database: Database,
     stop: threading.Event,
     patience_seconds: float = _PATIENCE_SECONDS,
-) -> Iterator[None]:
-    """Answer probes at an address during the block; at none when it is empty."""
+) -> Iterator[threading.Event]:
+    """Answer probes at an address during the block; at none when it is empty.
+
+    Yields what the plane sets when it serves: before, it is not ready.
+    """
+    served = threading.Event()
     if not address:
-        yield
+        yield served
         return
-    probes = _Probes(database, stop, patience_seconds)
+    probes = _Probes(database, served, stop, patience_seconds)
     server = grpc.server(
         ThreadPoolExecutor(2, thread_name_prefix="probes"),
         maximum_concurrent_rpcs=64,
@@ -48,21 +52,28 @@ def answering(
     threading.Thread(target=probes.look, args=[ended], name="readiness", daemon=True).start()
     server.start()
     try:
-        yield
+        yield served
     finally:
         ended.set()
         server.stop(None).wait()
 
 
 class _Probes(health_pb2_grpc.HealthServicer):
-    """Lives as long as it can answer; is ready while the database answers and nobody says stop.
+    """Lives as long as it can answer; is ready while it serves and the database answers.
 
     The database is not asked by the call itself: one that hangs would hold up the answer that
     the process lives, and have a healthy plane killed for the fault of another.
     """
 
-    def __init__(self, database: Database, stop: threading.Event, patience_seconds: float) -> None:
+    def __init__(
+        self,
+        database: Database,
+        served: threading.Event,
+        stop: threading.Event,
+        patience_seconds: float,
+    ) -> None:
         self._database = database
+        self._served = served
         self._stop = stop
         self._patience_seconds = patience_seconds
         self._answered_at = time.monotonic()
@@ -98,7 +109,8 @@ class _Probes(health_pb2_grpc.HealthServicer):
 
     def _is_ready(self) -> bool:
         silent_seconds = time.monotonic() - self._answered_at
-        return silent_seconds < self._patience_seconds and not self._stop.is_set()
+        does_serve = self._served.is_set() and not self._stop.is_set()
+        return does_serve and silent_seconds < self._patience_seconds
 
 
 def _bind(server: grpc.Server, address: str) -> None:

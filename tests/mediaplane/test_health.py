@@ -24,9 +24,8 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 class Kubelet:
     """Asks as a kubelet does: in plain text, with a deadline."""
 
-    def __init__(self, channel: grpc.Channel, stop: threading.Event) -> None:
+    def __init__(self, channel: grpc.Channel) -> None:
         self._health: Any = health_pb2_grpc.HealthStub(channel)  # its type stub lacks the methods
-        self.stop = stop
 
     def ask(self, service: str) -> int:
         request = health_pb2.HealthCheckRequest(service=service)
@@ -34,13 +33,20 @@ class Kubelet:
 
 
 @contextmanager
-def probed(database: Database, patience_seconds: float = 10.0) -> Iterator[Kubelet]:
-    stop, address = threading.Event(), f"127.0.0.1:{free_port()}"
+def probed(
+    database: Database,
+    patience_seconds: float = 10.0,
+    stop: threading.Event | None = None,
+    serves: bool = True,
+) -> Iterator[Kubelet]:
+    address = f"127.0.0.1:{free_port()}"
     with (
-        health.answering(address, database, stop, patience_seconds),
+        health.answering(address, database, stop or threading.Event(), patience_seconds) as served,
         grpc.insecure_channel(address) as channel,
     ):
-        yield Kubelet(channel, stop)
+        if serves:
+            served.set()
+        yield Kubelet(channel)
 
 
 def test_a_plane_whose_database_answers_lives_and_is_ready(database: Databases) -> None:
@@ -51,8 +57,15 @@ def test_a_plane_whose_database_answers_lives_and_is_ready(database: Databases) 
 
 
 def test_a_plane_that_stops_is_not_ready_but_lives(database: Databases) -> None:
-    with probed(database.control) as kubelet:
-        kubelet.stop.set()
+    stop = threading.Event()
+    with probed(database.control, stop=stop) as kubelet:
+        stop.set()
+        assert kubelet.ask("readiness") == NOT_SERVING
+        assert kubelet.ask("liveness") == SERVING
+
+
+def test_a_plane_that_does_not_serve_yet_is_not_ready_but_lives(database: Databases) -> None:
+    with probed(database.control, serves=False) as kubelet:
         assert kubelet.ask("readiness") == NOT_SERVING
         assert kubelet.ask("liveness") == SERVING
 
