@@ -31,6 +31,8 @@ class Locations:
     data_address: str
     # At addresses of the network; at a unix socket nothing ever is.
     is_encrypted: bool = False
+    # None: the state directory. Processes that share that need each a folder of their own.
+    sockets: Path | None = None
 
     @classmethod
     def from_environment(
@@ -38,25 +40,31 @@ class Locations:
     ) -> Self:
         """Read MEDIAPLANE_*; a given `state` wins over the one of the environment."""
         directory = _state_directory(environ, state)
+        sockets = environ.get("MEDIAPLANE_SOCKETS")
+        near = Path(os.path.abspath(sockets)) if sockets else directory
         return cls(
             state=directory,
             database_url=environ.get("MEDIAPLANE_DATABASE_URL") or _database_url(directory),
             control_address=environ.get("MEDIAPLANE_CONTROL_ADDRESS")
-            or _socket_address(directory, "control.sock"),
+            or _socket_address(near, "control.sock"),
             data_address=environ.get("MEDIAPLANE_DATA_ADDRESS")
-            or _socket_address(directory, "data.sock"),
+            or _socket_address(near, "data.sock"),
             is_encrypted=bool(environ.get("MEDIAPLANE_TLS_CERT")),
+            sockets=near if sockets else None,
         )
 
     @property
     def local_control_address(self) -> str:
         """Where commands on this machine reach the control plane, with neither TLS nor token."""
-        return self._open(self.control_address) or _socket_address(self.state, "control.sock")
+        return self._open(self.control_address) or self._socket("control.sock")
 
     @property
     def local_data_address(self) -> str:
         """Where commands on this machine reach the data plane, with neither TLS nor token."""
-        return self._open(self.data_address) or _socket_address(self.state, "data.sock")
+        return self._open(self.data_address) or self._socket("data.sock")
+
+    def _socket(self, name: str) -> str:
+        return _socket_address(self.sockets or self.state, name)
 
     def _open(self, address: str) -> str | None:
         is_open = is_unix(address) or (is_local(address) and not self.is_encrypted)
@@ -89,7 +97,8 @@ class Locations:
 
     def environment(self) -> dict[str, str]:
         """The variables that make another process see the same locations."""
-        return {
+        chosen = {"MEDIAPLANE_SOCKETS": str(self.sockets)} if self.sockets else {}
+        return chosen | {
             "MEDIAPLANE_STATE": str(self.state),
             "MEDIAPLANE_DATABASE_URL": self.database_url,
             "MEDIAPLANE_CONTROL_ADDRESS": self.control_address,

@@ -33,6 +33,18 @@ def test_a_relative_state_directory_is_made_absolute() -> None:
     assert Locations.from_environment({}, state="here").state == Path.cwd() / "here"
 
 
+def test_sockets_can_lie_apart_from_a_state_directory_that_is_shared() -> None:
+    given = {
+        "MEDIAPLANE_STATE": "/srv/shared",
+        "MEDIAPLANE_SOCKETS": "/run/a",
+        "MEDIAPLANE_DATA_ADDRESS": "0.0.0.0:50052",
+    }
+    locations = Locations.from_environment(given)
+    assert locations.control_address == "unix:/run/a/control.sock"
+    assert locations.local_data_address == "unix:/run/a/data.sock"
+    assert Locations.from_environment(locations.environment()) == locations
+
+
 def test_each_place_can_be_set_on_its_own() -> None:
     given = {
         "MEDIAPLANE_STATE": "/srv/a",

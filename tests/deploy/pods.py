@@ -143,12 +143,15 @@ class Pod:
         finally:
             for process in self._processes.values():
                 process.kill()
-                process.communicate()
+                process.wait()
+                assert process.stderr
+                process.stderr.close()
 
     def is_well(self, container: Object, probe: str) -> bool:
         """Ask as a kubelet does: without TLS and without a token."""
         process = self._processes[container["name"]]
-        assert process.poll() is None, process.communicate()[1]
+        assert process.stderr
+        assert process.poll() is None, process.stderr.read()
         asked = container[probe]["grpc"]
         with grpc.insecure_channel(self.address(asked["port"])) as channel:
             health: Any = health_pb2_grpc.HealthStub(channel)  # its type stub lacks the methods

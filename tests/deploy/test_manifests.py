@@ -115,7 +115,7 @@ def test_every_variable_is_a_setting_of_the_plane_that_runs(
 ) -> None:
     kinds = {"control-plane": ControlSettings, "data-plane": DataSettings}
     plane = container["args"][0]
-    known = {"MEDIAPLANE_DATABASE_URL"}
+    known = {"MEDIAPLANE_DATABASE_URL", "MEDIAPLANE_SOCKETS"}
     if plane in kinds:
         known.add(f"MEDIAPLANE_{plane.removesuffix('-plane').upper()}_ADDRESS")
         known |= {variable(field.name) for field in fields(kinds[plane])}

@@ -96,9 +96,9 @@ def check_metrics(pod: Pod) -> None:
                 assert b"mediaplane_build_info{" in answer.read()
 
 
-def work(client: Commands, control: Pod, data: Pod) -> None:
+def work(client: Commands, control: Pod, *data: Pod) -> None:
     """Do a job as a stranger may not, and as one may who got the first token."""
-    root = data.path(container_of(data, "data-plane"), "/media")
+    root = data[0].path(container_of(data[0], "data-plane"), "/media")
     client.environment["MEDIAPLANE_SERVER"] = control.address(50051)
     assert "no token" in client.run("library", "add", "Media", root, code=1).stderr
     (typed,) = re.findall(r"exec POD -c control-plane -- (.*?)\n```", MANUAL, re.DOTALL)
@@ -108,11 +108,12 @@ def work(client: Commands, control: Pod, data: Pod) -> None:
     )
     client.run("library", "add", "Media", root)
     client.run("scan", "media")
-    client.environment["MEDIAPLANE_DATA_ADDRESS"] = data.address(50052)
-    made = client.state / "red.webp"
-    client.run("thumbnail", "get", f"{root}/red.jpg", "--output", made)
-    with Image.open(made) as thumbnail:
-        assert thumbnail.size == (320, 240)
+    for number, pod in enumerate(data):
+        client.environment["MEDIAPLANE_DATA_ADDRESS"] = pod.address(50052)
+        made = client.state / f"{number}.webp"
+        client.run("thumbnail", "get", f"{root}/red.jpg", "--output", made)
+        with Image.open(made) as thumbnail:
+            assert thumbnail.size == (320, 240)
 
 
 def test_the_sqlite_edition_starts_does_a_job_and_stops_in_time(
@@ -138,10 +139,13 @@ def test_the_postgresql_edition_starts_does_a_job_and_stops_in_time(
         assert "mediaplane db upgrade" in errors
     migration = Pod(cluster, manifests.workload("postgresql", "mediaplane-migration-0-1-0"))
     assert migration.run_to_end(migration.spec["containers"][0]) == (0, "")
-    with control.running(), data.running():
-        for pod in (control, data):
+    # It shares the state with the other one, and here the node as well.
+    another = Pod(cluster, manifests.workload("postgresql", "mediaplane-data-plane"))
+    with control.running(), data.running(), another.running():
+        for pod in (control, data, another):
             check_probes(pod)
             check_metrics(pod)
-        work(client, control, data)
-        assert data.terminate() == {"data-plane": (0, "")}
+        work(client, control, data, another)
+        for pod in (data, another):
+            assert pod.terminate() == {"data-plane": (0, "")}
         assert control.terminate() == {"control-plane": (0, "")}

@@ -34,6 +34,7 @@ def _default(field: "Field[Any]") -> str:
 def test_the_manual_lists_no_setting_that_does_not_exist() -> None:
     known = {settings.variable(field.name) for field in SETTINGS} | {
         "MEDIAPLANE_STATE",
+        "MEDIAPLANE_SOCKETS",
         "MEDIAPLANE_DATABASE_URL",
         "MEDIAPLANE_CONTROL_ADDRESS",
         "MEDIAPLANE_DATA_ADDRESS",
