@@ -209,6 +209,8 @@ class Feed:
             try:
                 self.look()
             except Exception:
+                if self._stopping.is_set():
+                    return  # called off, most likely
                 # The database may be restarting: go on when it is back.
                 log.exception("The event feed met an error and goes on")
                 self._stopping.wait(_ERROR_SECONDS)

@@ -66,6 +66,8 @@ def _loop(
             try:
                 work()
             except Exception:
+                if stop.is_set():
+                    return  # called off, most likely
                 # The database may be restarting or its disk full: go on when it is back.
                 log.exception("The %s loop met an error and goes on", name)
                 stop.wait(1.0)

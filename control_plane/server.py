@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from control_plane import loops
+from control_plane import grace, loops
 from control_plane.audit import Auditor
 from control_plane.feed import Feed
 from control_plane.services.assets import AssetService
@@ -104,10 +104,12 @@ def _serve(
     log.info("The control plane serves on %s", locations.control_address)
     stop.wait()
     states.enter_graceful_shutdown()
-    feed.stop()
-    server.stop(settings.stop_grace_seconds).wait()
-    for thread in threads:
-        thread.join()
+    with grace.ending(database, settings.stop_grace_seconds):
+        feed.stop()
+        server.stop(settings.stop_grace_seconds).wait()
+        for thread in threads:
+            thread.join()
+    # What calls have done is written down, however late.
     auditor.stop()
     bell.close()
 

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -18,6 +19,11 @@ from mediaplane.logs import LogFormatter
 from mediaplane.protocol.database import explain
 
 Settings = TypeVar("Settings")
+
+log = logging.getLogger(__name__)
+
+# Beyond the grace, for what has to be done when it is over.
+LAST_RESORT_SECONDS = 4.0
 
 # Rows come by the ten thousand and are all forgotten together; to look for cycles among them after
 # every 700, which is the default, took a fifth of the time of a scan.
@@ -36,6 +42,7 @@ def main(kind: type[Settings], run: Callable[..., None]) -> int:
         chosen = settings.read(kind, os.environ)
         locations = Locations.from_environment(os.environ)
         stop = stop_requested(on_stdin_eof=getattr(chosen, "exit_on_stdin_eof", False))
+        exit_in_time(stop, getattr(chosen, "stop_grace_seconds", 0.0))
         run(locations, chosen, stop)
     except (UnusableDatabase, UnusableSettings) as error:
         print(f"mediaplane: {error}", file=sys.stderr)  # noqa: T201
@@ -46,10 +53,27 @@ def main(kind: type[Settings], run: Callable[..., None]) -> int:
     return 0
 
 
+def exit_in_time(stop: threading.Event, grace_seconds: float) -> None:
+    """Have the process end some time after it was told to stop, whatever holds it up.
+
+    It can be killed at any instant, so this loses nothing either.
+    """
+
+    def end() -> None:
+        stop.wait()
+        time.sleep(grace_seconds + LAST_RESORT_SECONDS)
+        log.error("Not everything ended within the grace of %g s; ending anyway", grace_seconds)
+        logging.shutdown()
+        os._exit(1)
+
+    threading.Thread(target=end, name="last-resort", daemon=True).start()
+
+
 def stop_requested(*, on_stdin_eof: bool) -> threading.Event:
     """Return an event that SIGTERM, SIGINT or, where asked for, the end of standard input sets."""
     stop = threading.Event()
     signalled, signal_sent = os.pipe()
+    os.set_blocking(signal_sent, False)
 
     def wait_for_signal() -> None:
         os.read(signalled, 1)
@@ -62,10 +86,11 @@ def stop_requested(*, on_stdin_eof: bool) -> threading.Event:
         stop.set()
 
     threading.Thread(target=wait_for_signal, name="signal", daemon=True).start()
+    # Written to by the interpreter itself: a handler would wait for the main thread, which may be
+    # in a long statement. Nor could a handler set the event, whose lock that thread may hold.
+    signal.set_wakeup_fd(signal_sent)
     for number in (signal.SIGTERM, signal.SIGINT):
-        # Setting the event here would hang whenever the signal interrupts the main thread while
-        # that holds the event's own lock, on its way into waiting.
-        signal.signal(number, lambda *_: os.write(signal_sent, b"!"))
+        signal.signal(number, lambda *_: None)
     if on_stdin_eof:
         # Whoever started this process holds the other end: when it dies, so do we.
         threading.Thread(target=wait_for_eof, name="stdin", daemon=True).start()

@@ -4,7 +4,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,8 @@ class Database:
         # Ready for use: to get one from the engine's pool and to give it back takes about as long
         # as a statement, and is part of the way from a new job to its start.
         self._idle: deque[Connection] = deque()
+        # In use, with the driver's own connection.
+        self._lent: dict[Connection, Any] = {}
         self._is_closed = False
 
     @contextmanager
@@ -119,11 +121,14 @@ class Database:
     def _connection(self) -> Iterator[Connection]:
         """Lend a connection, and keep it for the next use unless something went wrong."""
         conn = self._take_idle() or self.engine.connect()
+        self._lent[conn] = conn.connection.driver_connection
         try:
             yield conn
         except BaseException:
             conn.close()
             raise
+        finally:
+            del self._lent[conn]
         if conn.in_transaction():
             conn.commit()  # of a bare statement: the server has ended it already
         if len(self._idle) < _KEPT and not self._is_closed:
@@ -142,6 +147,21 @@ class Database:
             conn.invalidate()
             conn.close()
         return None
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether anybody reads or writes."""
+        return bool(self._lent)
+
+    def interrupt(self) -> None:
+        """Have every statement under way fail; whoever waits for a lock of SQLite waits on."""
+        for raw in list(self._lent.values()):
+            # It may be closed, or its server gone, in this moment.
+            with suppress(Exception):
+                if self.dialect == "sqlite":
+                    raw.interrupt()
+                else:
+                    raw.cancel_safe(timeout=1.0)
 
     def close(self) -> None:
         """Close all connections."""

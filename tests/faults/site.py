@@ -64,11 +64,13 @@ class Site:
         """Start a process with the loops of a control plane and return its id."""
         return self.zygote.start("recover", **self._places(), **settings)
 
-    def start_plane(self, module: str, number: int) -> tuple[str, subprocess.Popen[bytes]]:
+    def start_plane(
+        self, module: str, number: int, **more: Any
+    ) -> tuple[str, subprocess.Popen[bytes]]:
         """Start a plane as it is, with its calls; return its address and its process."""
         # Without a file: the path of a test's directory may be too long for a socket.
         address = f"unix-abstract:{self.state}-{module}-{number}"
-        chosen = WORKER if module == "data_plane" else CONTROL
+        chosen = (WORKER if module == "data_plane" else CONTROL) | more
         settings = {variable(name): str(value) for name, value in chosen.items()}
         places = Locations(self.state, self.database.url, address, address).environment()
         self.state.mkdir(exist_ok=True)
