@@ -38,7 +38,9 @@ LARGEST_PAGE = 1000
 _MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 # A server takes pings on an idle connection every five minutes and hangs up on eager clients.
 _KEEPALIVE_MS = 310_000
-_WATCH_ATTEMPTS = 5
+# For how long a watch waits for a control plane: one that restarts, and one never heard of.
+_RESTART_SECONDS = 30.0
+_GREETING_SECONDS = 5.0
 
 
 class CommandFailed(Exception):
@@ -251,18 +253,19 @@ class Client:
         request = jobs_v1.WatchJobsRequest(names=[resource("jobs", job) for job in jobs])
         if after is not None:
             request.after_event_id = after
-        failures = 0
+        lost_at, patience_seconds = 0.0, _GREETING_SECONDS
         while True:
             try:
                 for response in self.job_service.WatchJobs(request):
-                    failures = 0
+                    lost_at, patience_seconds = 0.0, _RESTART_SECONDS
                     # Of several jobs, all are to be shown before a new stream may skip that.
                     if response.HasField("event") or len(request.names) == 1:
                         request.after_event_id = response.event_id
                     yield response
             except grpc.RpcError as error:
-                failures += 1
-                if error.code() is not grpc.StatusCode.UNAVAILABLE or failures == _WATCH_ATTEMPTS:
+                lost_at = lost_at or time.monotonic()
+                is_over = time.monotonic() > lost_at + patience_seconds
+                if error.code() is not grpc.StatusCode.UNAVAILABLE or is_over:
                     raise
                 time.sleep(1)
             else:
