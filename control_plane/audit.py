@@ -1,8 +1,9 @@
-"""Writes down calls whose entry no transaction of theirs has taken along."""
+"""Writes down calls that were refused, which no transaction of theirs has done."""
 
 import logging
 import queue
 import threading
+from contextlib import suppress
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -16,13 +17,13 @@ log = logging.getLogger(__name__)
 # every call wait for the disk.
 _MAX_WAITING = 1000
 _BATCH = 100
+_STOP_SECONDS = 2.0
 
 
 class Auditor:
-    """Sees to it that every call which may change something is written down.
+    """Writes down soon after that a call was refused.
 
-    What a call did is on the disk before the caller hears of it. That a call was refused is
-    written soon after; of a flood of refusals, those that do not fit are counted and left out.
+    Of a flood of refusals, those that do not fit are counted and left out.
     """
 
     def __init__(self, database: Database) -> None:
@@ -32,24 +33,18 @@ class Auditor:
         self._thread = threading.Thread(target=self._write_down, name="audit", daemon=True)
 
     def start(self) -> None:
-        """Begin to write down what was refused."""
+        """Begin to write."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Write down what waits, and end."""
-        self._waiting.put(None)
-        self._thread.join()
+        """Write what waits, and end; a database that does not answer is not waited for."""
+        with suppress(queue.Full):
+            self._waiting.put(None, timeout=_STOP_SECONDS)
+        self._thread.join(_STOP_SECONDS)
 
-    def settle(self, entry: Entry, code: str) -> None:
-        """Take note of how a call ended."""
-        is_written, is_done = entry.row_id is not None, code == entry.code
+    def note_refusal(self, entry: Entry, code: str) -> None:
+        """Take note of a call that was refused, or that failed after its change."""
         entry.code = code
-        if is_written and is_done:
-            return
-        if is_done:
-            with self._database.write():
-                pass  # its transaction takes the entry along
-            return
         try:
             self._waiting.put_nowait(entry)
         except queue.Full:

@@ -91,7 +91,7 @@ def _serve(
         streams=settings.control_watchers,
         settings=settings,
         tokens=tokens,
-        settle=auditor.settle,
+        note_refusal=auditor.note_refusal,
         local_address=locations.local_control_address,
         meter=meter,
     )

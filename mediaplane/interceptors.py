@@ -19,8 +19,8 @@ from mediaplane.protocol.values import Peer
 from mediaplane.statuses import status_of
 from mediaplane.tokens import Tokens
 
-# Takes note of how a call ended that may have changed something.
-Settle = Callable[[Entry, str], None]
+# Takes note of a call that might have changed something and was refused, with its code.
+NoteRefusal = Callable[[Entry, str], None]
 
 _HEALTH = "/grpc.health.v1.Health/"
 _OURS = f"/{authorization.PACKAGE}."
@@ -66,13 +66,13 @@ class Guard(grpc.ServerInterceptor):
         places: Places,
         spare: ThreadPoolExecutor,
         tokens: Tokens | None,
-        settle: Settle | None,
+        note_refusal: NoteRefusal | None,
     ) -> None:
         self._places = places
         # Answers what must be answered at once, however busy the places are.
         self._spare = spare
         self._tokens = tokens
-        self._settle = settle
+        self._note_refusal = note_refusal
 
     def intercept_service(self, continuation: Any, details: Any) -> Any:
         """Wrap the handler of a call. This runs in gRPC's own thread and must not wait."""
@@ -122,15 +122,12 @@ class Guard(grpc.ServerInterceptor):
                 caller = authenticate(context, self._tokens)
                 entry = self._entry(caller, method, request)
                 self._admit(caller, method)
-                response = behaviour(request, context)
-                if entry and self._settle:
-                    self._settle(entry, "OK")
+                return behaviour(request, context)
             except Exception as error:  # noqa: BLE001 - the one place where every error ends
                 status = status_of(error, method)
-                if entry and self._settle:
-                    self._settle(entry, code_pb2.Code.Name(status.code))
+                if entry and self._note_refusal:
+                    self._note_refusal(entry, code_pb2.Code.Name(status.code))
                 _abort(context, status)
-            return response
 
         return call
 
@@ -156,7 +153,7 @@ class Guard(grpc.ServerInterceptor):
     def _entry(self, caller: Caller, method: str, request: Any) -> Entry | None:
         """Begin the audit entry of a call that may change something; no stream does."""
         rule = authorization.RULES.get(method)
-        if self._settle is None or rule is None or not rule.changes:
+        if self._note_refusal is None or rule is None or not rule.changes:
             return None
         entry = Entry(
             caller.name, caller.role, caller.tenant_id, caller.peer, method.removeprefix(_OURS)

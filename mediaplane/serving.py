@@ -15,7 +15,7 @@ from grpc_reflection.v1alpha import reflection
 from mediaplane import authorization, transport
 from mediaplane.calls import CallMeter
 from mediaplane.errors import UnusableSettings
-from mediaplane.interceptors import Guard, Places, Settle
+from mediaplane.interceptors import Guard, NoteRefusal, Places
 from mediaplane.tokens import Tokens
 from mediaplane.transport import TransportSettings
 
@@ -36,7 +36,7 @@ def build_server(
     streams: int,
     settings: TransportSettings = TransportSettings(),  # noqa: B008 - frozen
     tokens: Tokens | None = None,
-    settle: Settle | None = None,
+    note_refusal: NoteRefusal | None = None,
     local_address: str | None = None,
     meter: CallMeter | None = None,
 ) -> tuple[grpc.Server, health.HealthServicer]:
@@ -54,7 +54,7 @@ def build_server(
     server = grpc.server(
         places,
         # No maximum_concurrent_rpcs: it would refuse health checks too.
-        interceptors=[*([meter] if meter else []), Guard(places, spare, tokens, settle)],
+        interceptors=[*([meter] if meter else []), Guard(places, spare, tokens, note_refusal)],
         options=[
             ("grpc.so_reuseport", 0),  # otherwise two servers share a port in silence
             ("grpc.max_receive_message_length", _MAX_MESSAGE),
@@ -79,7 +79,8 @@ def _add_services(
 ) -> health.HealthServicer:
     named = [name for name, _ in services]
     without_rule = authorization.missing(named)
-    assert not without_rule, f"mediaplane/authorization.py has no rule for {without_rule}"
+    if without_rule:
+        raise RuntimeError(f"mediaplane/authorization.py has no rule for {without_rule}")
     for _, add in services:
         add(server)
     states = health.HealthServicer(experimental_non_blocking=True, experimental_thread_pool=spare)

@@ -1,4 +1,4 @@
-"""Who called what: an entry for every call that may change something.
+"""Who called what: an entry for every call that changes something.
 
 The entry of a call that changes something is written in the transaction of the change itself, so
 that there is neither without the other, whatever dies at whatever moment.

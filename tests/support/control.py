@@ -106,7 +106,7 @@ def serving_control(
         calls=chosen.control_calls,
         streams=chosen.control_watchers,
         tokens=Tokens(database.control),
-        settle=auditor.settle,
+        note_refusal=auditor.note_refusal,
     )
     feed.start()
     auditor.start()

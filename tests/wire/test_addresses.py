@@ -39,6 +39,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def test_a_service_with_a_method_that_has_no_rule_is_not_served(tmp_path: Path) -> None:
+    unruled = ("grpc.health.v1.Health", lambda _server: None)
+    with pytest.raises(RuntimeError, match=r"no rule for .*Health/Check"):
+        build_server(f"unix:{tmp_path}/a.sock", [unruled], calls=1, streams=1)
+
+
 def test_a_second_server_cannot_take_the_port_of_the_first() -> None:
     address = f"127.0.0.1:{free_port()}"
     with listening(address):

@@ -1,4 +1,4 @@
-"""Every call that may change something is written down, with the change itself."""
+"""Every call that changes something is written down, with the change itself."""
 
 from typing import Any
 
@@ -15,6 +15,7 @@ from mediaplane.v1 import job_service_pb2 as jobs_v1
 from mediaplane.v1 import library_service_pb2 as libraries_v1
 from mediaplane.v1 import worker_service_pb2 as workers_v1
 from tests.support.control import PROBE, ControlPlane, refusal
+from tests.support.media import add_pictures, requested
 from tests.support.rows import Rows
 from tests.support.tokens import add_token, bearing
 from tests.support.waiting import eventually
@@ -51,6 +52,14 @@ def test_a_change_is_written_down_with_who_made_it(control: ControlPlane) -> Non
         ("operator", "north", "token")
     ]
     assert entries(control)[0]["caller"] == "local"
+
+
+def test_a_call_that_finds_everything_as_it_is_wanted_is_not_written_down(
+    control: ControlPlane,
+) -> None:
+    (file,) = add_pictures(control, "photos", 1)
+    assert requested(control, file) == requested(control, file)
+    assert told(control) == [("ThumbnailService/RequestThumbnail", file, "OK")]
 
 
 def test_looking_is_not_written_down(control: ControlPlane) -> None:

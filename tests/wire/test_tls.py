@@ -13,6 +13,8 @@ import grpc
 import pytest
 from grpc import StatusCode
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
+from grpc_reflection.v1alpha.reflection_pb2_grpc import ServerReflectionStub
 
 from mediaplane.client import open_channel
 from mediaplane.credentials import NO_CREDENTIALS, Credentials
@@ -146,6 +148,22 @@ def test_health_is_told_to_whoever_asks(site: Serving) -> None:
         health: Any = health_pb2_grpc.HealthStub(channel)
         answer = health.Check(health_pb2.HealthCheckRequest(), timeout=20)
     assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_what_can_be_called_is_told_to_known_callers_alone(site: Serving) -> None:
+    token = add_token(site.database, Role.WORKER)
+    codes: dict[str, Any] = {}
+    with site.running():
+        for name, shown in {"known": site.known(token=token), "unknown": site.known()}.items():
+            with open_channel(site.address, shown) as channel:
+                stub: Any = ServerReflectionStub(channel)  # its type stub lacks the methods
+                request = ServerReflectionRequest(list_services="")
+                asked = stub.ServerReflectionInfo(iter([request]), timeout=20)
+                try:
+                    codes[name] = bool(next(asked).list_services_response.service)
+                except grpc.RpcError as error:
+                    codes[name] = error.code()
+    assert codes == {"known": True, "unknown": StatusCode.UNAUTHENTICATED}
 
 
 def test_a_server_whose_certificate_comes_from_elsewhere_is_not_spoken_to(
