@@ -150,8 +150,8 @@ class Client:
         )
         return self.library_service.ScanLibrary(request)
 
-    def hash(self, slug: str = "-") -> jobs_v1.Job:
-        request = libraries_v1.HashLibraryRequest(name=library_name(slug))
+    def hash(self, slug: str = "-", tenant: str = "") -> jobs_v1.Job:
+        request = libraries_v1.HashLibraryRequest(name=library_name(slug), tenant=tenant)
         return self.library_service.HashLibrary(request)
 
     def verify(self, slug: str) -> jobs_v1.Job:
@@ -190,8 +190,12 @@ class Client:
         )
         return pages(self.duplicate_service.ListDuplicateGroups, request, "groups", limit)
 
-    def duplicate_files(self, group: str, limit: int | None = None) -> Iterator[libraries_v1.File]:
-        request = duplicates_v1.ListDuplicateFilesRequest(parent=resource("duplicateGroups", group))
+    def duplicate_files(
+        self, group: str, limit: int | None = None, tenant: str = ""
+    ) -> Iterator[libraries_v1.File]:
+        request = duplicates_v1.ListDuplicateFilesRequest(
+            parent=resource("duplicateGroups", group), tenant=tenant
+        )
         return pages(self.duplicate_service.ListDuplicateFiles, request, "files", limit)
 
     def verify_duplicates(self, *, repair: bool) -> duplicates_v1.VerifyDuplicateGroupsResponse:

@@ -74,7 +74,10 @@ def check_root_is_free(conn: Connection, tenant_id: str, path: bytes) -> None:
         if library["tenant_id"] != tenant_id and (
             _is_beneath(path, root) or _is_beneath(root, path)
         ):
-            raise AlreadyExists(f"{display(path)} is not available; choose another folder.")
+            raise FailedPrecondition(
+                f"{display(path)} lies in a library of another tenant, or holds one; choose"
+                " another folder."
+            )
         if root == path:
             raise AlreadyExists(
                 f"{display(path)} is the root of library {library['slug']!r} already.",

@@ -72,7 +72,7 @@ def work(
     is_shown: bool,
     known: Collection[str] = (),
 ) -> list[str]:
-    """Scan each library, then hash them all; returns what went wrong.
+    """Scan each library, then hash those of each tenant; returns what went wrong.
 
     That is told as well, but for what the caller knows already.
     """
@@ -80,8 +80,12 @@ def work(
     steps: list[tuple[str, Callable[[], Any]]] = [
         (slug, partial(client.scan, slug, accept_new_root=accept_new_root)) for slug in slugs
     ]
+    steps += [
+        ("hashing", partial(client.hash, tenant=tenant))
+        for tenant in sorted({library.tenant for library in libraries})
+    ]
     failures: list[str] = []
-    for what, admit in [*steps, ("hashing", client.hash)]:
+    for what, admit in steps:
         problem = _attempt(client, admit, is_shown=is_shown)
         if problem:
             failures.append(f"{what}: {problem}")

@@ -113,13 +113,21 @@ def list_files(
         str,
         typer.Argument(metavar="GROUP", help="The key in the last column of `duplicates list`."),
     ],
+    tenant: Annotated[
+        str,
+        typer.Option(
+            "--tenant",
+            help="Whose files, if you see every tenant; else all that you see.",
+            show_default=False,
+        ),
+    ] = "",
     limit: Limit = None,
     as_json: Json = False,
 ) -> None:
-    """List the files of one group, across all libraries."""
+    """List the files of one group, across all libraries of a tenant."""
     with session.client() as client:
         output.listing(
-            client.duplicate_files(group, limit),
+            client.duplicate_files(group, limit, tenant),
             noun="files",
             columns=["ID", "LIBRARY", ">SIZE", "PATH"],
             cells=_file_cells,

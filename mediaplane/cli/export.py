@@ -57,7 +57,7 @@ def _with_copies(client: "Client", groups: Iterable[Any]) -> Iterator[tuple[Any,
         return client.library(slug).root_path
 
     for group in groups:
-        files = client.duplicate_files(group.group_key)
+        files = client.duplicate_files(group.group_key, tenant=group.tenant)
         copies = [
             Copy(library_of(file), os.path.join(root(library_of(file)), file.rel_path))
             for file in files

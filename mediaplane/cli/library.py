@@ -85,6 +85,7 @@ class FrameMeasure(StrEnum):
     examples=[
         "mediaplane library add 'Holiday photos' ~/Pictures/holidays",
         "mediaplane library add Archive /mnt/archive --slug archive-2",
+        "mediaplane library add Scans /srv/north/scans --tenant north",
         "mediaplane library add Photos ~/Pictures --include '*.jpg' --exclude cache --min-size 4k",
     ],
 )
@@ -95,6 +96,14 @@ def add(
     slug: Annotated[
         str,
         typer.Option("--slug", help="The short name; made from NAME by default."),
+    ] = "",
+    tenant: Annotated[
+        str,
+        typer.Option(
+            "--tenant",
+            help="Whose library it is, if you see every tenant; else your own.",
+            show_default=False,
+        ),
     ] = "",
     include: Include = None,
     exclude: Exclude = None,
@@ -111,6 +120,7 @@ def add(
     * stands for anything but a slash, ** for anything, ? for one character, [..] for one of a set.
     """
     settings = {
+        "tenant": tenant or None,
         "include_globs": include or None,
         "exclude_globs": exclude or None,
         "skips_hidden": skip_hidden,

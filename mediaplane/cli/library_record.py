@@ -34,6 +34,7 @@ def fields(library: Any, known: dict[str, int]) -> list[tuple[str, str]]:
     return [
         ("Slug", last_part(library.name)),
         ("Name", library.display_name),
+        ("Tenant", library.tenant),
         ("Path", library.root_path_display),
         ("Active", "yes" if library.is_active else "no, paused"),
         ("Status", enum_name(library, "scan_status")),

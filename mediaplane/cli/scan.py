@@ -64,12 +64,20 @@ def hash_files(
     slug: Annotated[
         str, typer.Argument(metavar="SLUG", help="One library; all of them by default.")
     ] = "-",
+    tenant: Annotated[
+        str,
+        typer.Option(
+            "--tenant",
+            help="Whose libraries, if you see every tenant; else your own.",
+            show_default=False,
+        ),
+    ] = "",
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> None:
     """Find duplicates: read files that may be equal and hash them."""
     with session.client(works=not no_wait) as client:
-        job = finish(client, client.hash(slug), no_wait=no_wait, as_json=as_json)
+        job = finish(client, client.hash(slug, tenant), no_wait=no_wait, as_json=as_json)
         if as_json:
             output.json_document({"job": job_document(job)})
         elif not no_wait and succeeded(job):

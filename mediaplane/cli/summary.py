@@ -81,7 +81,8 @@ def show_groups(client: "Client", statistics: Any) -> None:
             f" {output.human_bytes(group.reclaimable_bytes)} reclaimable"
         )
         output.say(f"  {group.group_key}")
-        for file in islice(client.duplicate_files(group.group_key, _SHOWN_FILES), _SHOWN_FILES):
+        files = client.duplicate_files(group.group_key, _SHOWN_FILES, group.tenant)
+        for file in islice(files, _SHOWN_FILES):
             output.say(f"    {library_of(file)}: {file.rel_path_display}")
         if group.file_count > _SHOWN_FILES:
             output.say(f"    and {output.human_count(group.file_count - _SHOWN_FILES)} more")

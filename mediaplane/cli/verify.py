@@ -84,9 +84,10 @@ def _show_result(job: Any, slug: str, damaged: int, unreadable: int) -> None:
 
 
 def _show_damaged(client: "Client", slug: str, damaged: list[Any]) -> None:
+    tenant = client.library(slug).tenant
     for file in damaged[:_SHOWN_FILES]:
         output.say(f"  {slug}: {file.rel_path_display}")
-        copy = _sound_copy(client, file)
+        copy = _sound_copy(client, file, tenant)
         if copy is not None:
             output.say(f"    another copy: {library_of(copy)}: {copy.rel_path_display}")
     more = len(damaged) - _SHOWN_FILES
@@ -96,6 +97,6 @@ def _show_damaged(client: "Client", slug: str, damaged: list[Any]) -> None:
         output.say("Restore them from a backup or another copy, then verify again.")
 
 
-def _sound_copy(client: "Client", file: Any) -> Any:
-    copies = client.duplicate_files(file.group_key, limit=_SHOWN_FILES)
+def _sound_copy(client: "Client", file: Any, tenant: str) -> Any:
+    copies = client.duplicate_files(file.group_key, _SHOWN_FILES, tenant)
     return next((copy for copy in copies if not copy.error_code), None)
