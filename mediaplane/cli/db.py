@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from mediaplane.cli import checkpoint, output
+from mediaplane.cli import backup, checkpoint, output
 from mediaplane.cli.output import Json
 from mediaplane.cli.session import Session, command
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from mediaplane.locations import Locations
 
 app = typer.Typer(name="db", no_args_is_help=True, help="Look after the database.")
-checkpoint.add_to(app)
 
 
 @command(
@@ -96,3 +95,7 @@ def _prepared(session: Session) -> "Locations":
     locations = session.locations
     locations.prepare()
     return locations
+
+
+backup.add_to(app)
+checkpoint.add_to(app)

@@ -45,6 +45,7 @@ def test_the_commands_are_the_documented_ones() -> None:
         "worker list", "worker pause", "worker resume", "worker shutdown", "worker dump",
         "token create", "token list", "token revoke", "audit list",
         "cache sweep", "db upgrade", "db status", "db grant", "db checkpoint", "db checkpoints",
+        "db backup", "db restore",
     }  # fmt: skip
 
 
