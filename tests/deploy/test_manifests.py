@@ -1,5 +1,6 @@
 """The manifests fit together, and ask for no more than mediaplane needs."""
 
+import re
 from dataclasses import fields
 from typing import Any
 
@@ -19,7 +20,7 @@ CONTAINERS = [
     for container in manifests.containers(made_by)
 ]
 GIBIBYTE = 1 << 30
-MANUAL = (manifests.DEPLOY.parent / "docs" / "OPERATIONS.md").read_text()
+DOCS = manifests.DEPLOY.parent / "docs"
 
 
 def identity(value: Any) -> str:
@@ -189,11 +190,20 @@ def test_disruption_budgets_and_autoscalers_mean_pods_that_exist(edition: str) -
         assert budget["spec"]["selector"] == made_by["spec"]["selector"]
     for scaler in manifests.of_kind(edition, "HorizontalPodAutoscaler"):
         (scaled_by,) = scaler["spec"]["metrics"]
-        assert f"`{scaled_by['external']['metric']['name']}{{" in MANUAL
+        assert (
+            f"`{scaled_by['external']['metric']['name']}{{" in (DOCS / "OPERATIONS.md").read_text()
+        )
         target = scaler["spec"]["scaleTargetRef"]["name"]
         assert target in names
         # Otherwise every apply would undo what the autoscaler has decided.
         assert "replicas" not in manifests.workload(edition, target)["spec"]
+
+
+def test_every_place_that_the_manual_names_exists() -> None:
+    named = re.findall(r"deploy/kubernetes/[\w./-]*\w/?", (DOCS / "KUBERNETES.md").read_text())
+    assert {f"deploy/kubernetes/{edition}" for edition in EDITIONS} <= set(named)
+    for place in named:
+        assert (DOCS.parent / place).exists(), place
 
 
 def test_sqlite_has_one_pod_and_a_volume_of_its_own() -> None:
