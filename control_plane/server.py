@@ -109,7 +109,7 @@ def _serve(
         server.stop(settings.stop_grace_seconds).wait()
         for thread in threads:
             thread.join()
-    # What calls have done is written down, however late.
+    # After the last call: it may have been refused.
     auditor.stop()
     bell.close()
 

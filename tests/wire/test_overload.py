@@ -1,6 +1,12 @@
 """A server with more calls than it can take says so at once, and still tells how it is."""
 
+import json
+import os
+import statistics
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,11 +17,13 @@ import pytest
 from grpc import StatusCode
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from mediaplane.calls import CallMeter
 from mediaplane.client import open_channel
 from mediaplane.serving import Service, build_server
 from mediaplane.v1 import job_service_pb2 as jobs_v1
 from mediaplane.v1.job_service_pb2_grpc import JobServiceStub
-from tests.support.control import refusal
+from tests.support.control import refusal, serving_control
+from tests.support.databases import Databases
 from tests.support.waiting import eventually
 
 GET = jobs_v1.GetJobRequest(name="jobs/1")
@@ -23,6 +31,7 @@ CALLS, STREAMS = 2, 2
 THREADS = CALLS + STREAMS
 # Those that run, and as many again that wait for a thread.
 PLACES = 2 * THREADS
+FLOOD_SECONDS = os.environ.get("MEDIAPLANE_FLOOD_SECONDS", "1")
 
 
 class Busy:
@@ -79,16 +88,18 @@ class Busy:
         return False
 
 
-@pytest.fixture
-def busy(tmp_path: Path) -> Iterator[Busy]:
+@pytest.fixture(params=[False, True], ids=["", "measured"])
+def busy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Busy]:
     server = Busy(f"unix:{tmp_path / 's'}")
-    with serving(server):
+    with serving(server, CallMeter() if request.param else None):
         yield server
 
 
 @contextmanager
-def serving(busy: Busy) -> Iterator[None]:
-    server, _ = build_server(busy.address, [busy.service()], calls=CALLS, streams=STREAMS)
+def serving(busy: Busy, meter: CallMeter | None) -> Iterator[None]:
+    server, _ = build_server(
+        busy.address, [busy.service()], calls=CALLS, streams=STREAMS, meter=meter
+    )
     server.start()
     try:
         yield
@@ -132,3 +143,23 @@ def test_calls_that_were_given_up_leave_their_places(busy: Busy) -> None:
         busy.let_go.set()
         eventually(lambda: busy.running == 0)
         assert jobs.GetJob(GET, timeout=60).name == "jobs/1"
+
+
+def test_a_flood_is_answered_or_refused_and_health_is_told_throughout(
+    database: Databases, tmp_path: Path
+) -> None:
+    request = health_pb2.HealthCheckRequest()
+    with serving_control(database, tmp_path, control_calls=1, control_watchers=1) as control:
+        words = [sys.executable, "-m", "tests.support.flood", control.address, FLOOD_SECONDS]
+        flood = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        took = []
+        with open_channel(control.address) as channel:
+            health: Any = health_pb2_grpc.HealthStub(channel)
+            while flood.poll() is None:
+                asked_at = time.monotonic()
+                health.Check(request, timeout=30)
+                took.append(time.monotonic() - asked_at)
+        codes = json.loads(flood.communicate()[0])
+        assert list(control.client.jobs(limit=1)), "it works on"
+    assert codes.keys() == {"OK", "RESOURCE_EXHAUSTED"}
+    assert statistics.median(took) < 1.0
