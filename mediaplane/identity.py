@@ -4,12 +4,10 @@ gRPC runs every call, streams included, in a context of its own, so what is set 
 seen by no other, whichever thread answers it.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from mediaplane.protocol.values import DEFAULT_TENANT, Peer, Role
+from mediaplane.protocol.values import Peer, Role
 
 
 @dataclass(frozen=True)
@@ -24,11 +22,6 @@ class Caller:
     peer: Peer = Peer.LOCAL
     # UTC milliseconds; None for ever. Nothing that this caller makes lasts longer as a way in.
     expires_at: int | None = None
-
-    @property
-    def home(self) -> str:
-        """The tenant that what this caller makes belongs to."""
-        return self.tenant_id or DEFAULT_TENANT
 
 
 # Whoever reaches an open socket, and the planes themselves: the file system decided already.
@@ -45,13 +38,3 @@ def caller() -> Caller:
 def identify(known: Caller) -> None:
     """Say whose call this is, for the rest of it."""
     _caller.set(known)
-
-
-@contextmanager
-def acting_as(known: Caller) -> Iterator[None]:
-    """Act for a caller within a block that one thread runs."""
-    token = _caller.set(known)
-    try:
-        yield
-    finally:
-        _caller.reset(token)

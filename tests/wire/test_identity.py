@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 
 from mediaplane.client import Client
-from mediaplane.identity import LOCAL, Caller, acting_as, caller, identify
+from mediaplane.identity import LOCAL, Caller, caller, identify
 from mediaplane.protocol.values import Role
 from mediaplane.serving import Service, build_server
 from mediaplane.v1 import job_service_pb2 as jobs_v1
@@ -16,14 +16,7 @@ from mediaplane.v1 import job_service_pb2 as jobs_v1
 
 def test_outside_a_call_the_plane_acts_for_itself() -> None:
     assert caller() == LOCAL
-    assert (LOCAL.role, LOCAL.tenant_id, LOCAL.home) == (Role.ADMIN, None, "default")
-
-
-def test_who_is_acted_for_ends_with_the_block() -> None:
-    someone = Caller("someone", Role.VIEWER, "north")
-    with acting_as(someone):
-        assert (caller(), caller().home) == (someone, "north")
-    assert caller() == LOCAL
+    assert (LOCAL.role, LOCAL.tenant_id) == (Role.ADMIN, None)
 
 
 def telling() -> Service:
