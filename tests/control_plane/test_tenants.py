@@ -7,9 +7,10 @@ import pytest
 from grpc import StatusCode
 from sqlalchemy import text
 
-from control_plane.policy import admission
+from control_plane.policy import admission, trash
 from control_plane.store import events
 from data_plane.media import cleanup_task
+from mediaplane.errors import FailedPrecondition
 from mediaplane.protocol.values import JobKind, Role
 from mediaplane.v1 import duplicate_service_pb2 as duplicates_pb
 from mediaplane.v1 import job_service_pb2 as jobs_pb
@@ -108,6 +109,31 @@ def test_one_file_in_the_libraries_of_two_tenants_is_hashed_for_each(control: Co
             job = admission.create(conn, admission.Wanted(JobKind.HASH, None, tenant))
             assert job["total_items"] == 2
             admission.cancel(conn, tenant, job["id"])
+
+
+def test_a_restored_file_keeps_its_hash_beside_another_tenants_name_of_it(
+    control: ControlPlane,
+) -> None:
+    same = {"inode": 5, **content(1)}
+    for tenant in ("north", "south"):
+        add_tenant(control, tenant, same)
+    with control.database.control.write() as conn:
+        trash.delete(conn, "north", "north")
+        trash.restore(conn, "north", "north")
+        kept = text("SELECT count(*) FROM library_files WHERE content_hash IS NOT NULL")
+        assert conn.execute(kept).scalar() == 2
+
+
+def test_a_hash_of_all_libraries_keeps_those_of_its_tenant_alone_from_the_trash(
+    control: ControlPlane,
+) -> None:
+    for tenant in ("north", "south"):
+        add_tenant(control, tenant)
+    with control.database.control.write() as conn:
+        admission.create(conn, admission.Wanted(JobKind.HASH, None, "south"))
+        assert trash.delete(conn, None, "north")["deleted_at"] is not None
+        with pytest.raises(FailedPrecondition, match="works on library 'south'"):
+            trash.delete(conn, None, "south")
 
 
 def test_a_clean_up_removes_the_thumbnails_of_its_tenant_alone(control: ControlPlane) -> None:

@@ -16,6 +16,7 @@ from mediaplane.protocol.driver import Row
 from mediaplane.protocol.tables import job_items
 from mediaplane.protocol.values import JobKind
 from tests.support.databases import Databases
+from tests.support.files import add_files, add_library
 from tests.support.planes import Desk, Worker, control_loops
 
 # The smallest size of which the beginning is read first.
@@ -93,6 +94,23 @@ def test_files_that_begin_and_end_alike_are_compared_in_between(
     files = desk.files()
     assert files[b"a"]["content_hash"] == files[b"b"]["content_hash"]
     assert files[b"a"]["content_hash"] != files[b"c"]["content_hash"]
+
+
+def test_how_the_files_of_another_tenant_begin_is_no_reason_to_read_on(
+    desk: Desk, root: Path, worker: Worker
+) -> None:
+    large(root / "one", b"alike")
+    large(root / "two", b"not alike")
+    desk.add_library(root)
+    begins_alike = blake3(b"alike" + bytes(HEAD_BYTES - len(b"alike") + TAIL_BYTES)).digest()
+    theirs = {"size_bytes": LARGE_BYTES, "prefix_hash": begins_alike, "needs_hash": False}
+    in_doubt = theirs | {"prefix_hash": None, "needs_hash": True}
+    with desk.database.write() as conn:
+        add_files(conn, add_library(conn, "theirs", tenant_id="north"), [theirs, in_doubt])
+    assert find_duplicates(desk)["total_items"] == 2
+    assert desk.files()[b"one"]["prefix_hash"] == begins_alike, "it begins as theirs does"
+    assert hashed(desk) == set()
+    assert find_duplicates(desk)["total_items"] == 0
 
 
 def test_a_file_that_was_alone_is_hashed_when_another_that_begins_alike_comes(
