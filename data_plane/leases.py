@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from time import time
 
 from data_plane.executor import Control
-from data_plane.output import note_wait
+from data_plane.output import note_waits
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.gate import Lessee
 from mediaplane.protocol.lifecycle import Machine
@@ -76,8 +76,7 @@ class Leases:
     ) -> Iterator[list[Held]]:
         """Keep claimed rows alive for as long as they are worked on; items need their kind said."""
         held = [
-            Held(machine, row, *self._owned(machine, row), kind=kind or JobKind(row["kind"]))
-            for row in rows
+            Held(machine, row, *self._owned(row), kind=kind or JobKind(row["kind"])) for row in rows
         ]
         with self._keep(held):
             yield held
@@ -85,19 +84,20 @@ class Leases:
     @contextmanager
     def hold_media(self, machine: Machine, row: Row) -> Iterator[HeldMedia]:
         """Keep a claimed row of media work alive for as long as it is worked on."""
-        held = HeldMedia(machine, row, *self._owned(machine, row))
+        held = HeldMedia(machine, row, *self._owned(row))
         with self._keep([held]):
             yield held
 
     @contextmanager
     def hold_one(self, machine: Machine, row: Row) -> Iterator[Claimed]:
         """Keep a claimed row alive that is neither a job nor media."""
-        held = Claimed(machine, row, *self._owned(machine, row))
+        held = Claimed(machine, row, *self._owned(row))
         with self._keep([held]):
             yield held
 
     @contextmanager
     def _keep(self, held: Sequence[Claimed]) -> Iterator[None]:
+        note_waits(held[0].machine, [one.row for one in held])
         with self._lock:
             self._held.update(held)
         try:
@@ -105,8 +105,7 @@ class Leases:
         finally:
             self.forget(held)
 
-    def _owned(self, machine: Machine, row: Row) -> tuple[Lessee, Control]:
-        note_wait(machine, row)
+    def _owned(self, row: Row) -> tuple[Lessee, Control]:
         lessee = Lessee(row["id"], self.worker_id, row["lease_epoch"])
         return lessee, Control(interrupted=self.interrupted)
 

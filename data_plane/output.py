@@ -1,5 +1,7 @@
 """Counts what this worker has made and how long its work waited and ran, for metrics."""
 
+from collections.abc import Sequence
+
 from mediaplane.counters import Counter, Histogram
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.kinds import KINDS
@@ -49,13 +51,16 @@ COUNTERS = (HASHED_FILES, HASHED_BYTES, THUMBNAILS_MADE, FRAMES_MADE)
 HISTOGRAMS = (WAITS, RUNS)
 
 
-def note_wait(machine: Machine, row: Row) -> None:
-    """Count how long a row that was just claimed has waited, by the database's clock."""
-    # Items wait for each other, and of what is claimed again nobody knows since when it was ready.
-    if machine is JOB_ITEMS or row["lease_epoch"] > 1:
-        return
-    waited_ms = row["worker_heartbeat_at"] - row["created_at"]
-    WAITS.observe(machine.name, kind_of(machine, row), seconds=waited_ms / 1000)
+def note_waits(machine: Machine, rows: Sequence[Row]) -> None:
+    """Count how long rows of one kind, just claimed, have waited by the database's clock."""
+    if machine is JOB_ITEMS:
+        return  # they wait for each other
+    waited = [
+        (row["worker_heartbeat_at"] - row["created_at"]) / 1000
+        for row in rows
+        if row["lease_epoch"] == 1  # of what is claimed again nobody knows since when it was ready
+    ]
+    WAITS.observe_all(machine.name, kind_of(machine, rows[0]), seconds=waited)
 
 
 def kind_of(machine: Machine, row: Row) -> str:

@@ -184,17 +184,19 @@ class Runner:
 
     def _perform(self, rows: Sequence[Held]) -> list[Outcome]:
         batch = Batch(deque(rows))
+        ran_seconds: list[float] = []
         self._batches.add(batch)
         try:
             while held := batch.next():
                 outcome = self._outcome(held)
                 seconds = time.monotonic() - batch.began_at
                 self._queue.note_pace(held.kind, seconds)
-                RUNS.observe(held.machine.name, held.kind, seconds=seconds)
+                ran_seconds.append(seconds)
                 if outcome is not None:
                     batch.done.append(outcome)
         finally:
             self._batches.discard(batch)
+            RUNS.observe_all(rows[0].machine.name, rows[0].kind, seconds=ran_seconds)
         return _drain(batch.done)
 
     def _outcome(self, held: Held) -> Outcome | None:

@@ -59,13 +59,17 @@ class Histogram:
 
     def observe(self, *values: str, seconds: float) -> None:
         """Add an observation to the distribution of these label values."""
-        place = bisect_left(self.bounds, seconds)
+        self.observe_all(*values, seconds=(seconds,))
+
+    def observe_all(self, *values: str, seconds: Sequence[float]) -> None:
+        """Add observations, for little more than one of them costs."""
         with _LOCK:
             found = self._distributions.get(values)
             if found is None:
                 found = self._distributions[values] = self._empty()
-            found.counts[place] += 1
-            found.total += seconds
+            for one in seconds:
+                found.counts[bisect_left(self.bounds, one)] += 1
+            found.total += sum(seconds)
 
     def distributions(self) -> dict[Labels, Distribution]:
         """Return all distributions as they are now."""
