@@ -2,12 +2,13 @@
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from time import time
 
 from data_plane.executor import Control
 from data_plane.output import note_waits
+from mediaplane import traces
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.gate import Lessee
 from mediaplane.protocol.lifecycle import Machine
@@ -44,6 +45,12 @@ class Held(Claimed):
         """The job that the row is or belongs to."""
         job_id: int = self.row["id" if self.machine is JOBS else "job_id"]
         return job_id
+
+    def traced(self) -> AbstractContextManager[None]:
+        """Make a span of the job, below the one it was asked for in; items are parts of it."""
+        if self.machine is not JOBS or not traces.is_on():
+            return nullcontext()
+        return traces.span(f"run {self.kind}", self.row["trace_parent"], job=self.job_id)
 
     @property
     def is_cut(self) -> bool:

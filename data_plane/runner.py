@@ -203,16 +203,20 @@ class Runner:
         """Do the work; return the one step that it calls for, or None when the lease is lost."""
         try:
             self._check(held)
-            if held.is_cut:
-                self._run_items(held)
-                return self._completed(held, None, None)
-            executor = EXECUTORS[held.kind]
-            task = executor.prepare(self._database, held.row)
-            return self._completed(held, executor.run(task, self._context(held.control)), executor)
+            with held.traced():
+                return self._worked(held)
         except (OperationalError, InterfaceError):
             raise  # nothing can be written now; the lease lapses and the work is put back
         except Exception as error:  # noqa: BLE001 - each kind has its own step, the unknown too
             return self._early_end(held, error)
+
+    def _worked(self, held: Held) -> Outcome:
+        if held.is_cut:
+            self._run_items(held)
+            return self._completed(held, None, None)
+        executor = EXECUTORS[held.kind]
+        task = executor.prepare(self._database, held.row)
+        return self._completed(held, executor.run(task, self._context(held.control)), executor)
 
     def _early_end(self, held: Held, error: Exception) -> Outcome | None:
         outcome: Outcome | None = None

@@ -10,6 +10,7 @@ import grpc
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
+from mediaplane import traces
 from mediaplane.credentials import NO_CREDENTIALS, Credentials, connect
 from mediaplane.v1 import asset_service_pb2_grpc as assets_grpc
 from mediaplane.v1 import audit_service_pb2 as audit_v1
@@ -84,7 +85,7 @@ class Client:
             channel.close()
 
     def _connect(self, address: str) -> grpc.Channel:
-        channel = open_channel(address, self._credentials)
+        channel = traces.carried(open_channel(address, self._credentials))
         self._channels.append(channel)
         return channel
 

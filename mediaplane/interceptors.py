@@ -9,7 +9,7 @@ import grpc
 from google.rpc import code_pb2, status_pb2
 from grpc_status import rpc_status
 
-from mediaplane import authorization
+from mediaplane import authorization, traces
 from mediaplane.authentication import authenticate
 from mediaplane.errors import Overloaded
 from mediaplane.identity import Caller, identify
@@ -122,7 +122,8 @@ class Guard(grpc.ServerInterceptor):
                 caller = authenticate(context, self._tokens)
                 entry = self._entry(caller, method, request)
                 self._admit(caller, method)
-                return behaviour(request, context)
+                with traces.span(method, traces.parent_of(context)):
+                    return behaviour(request, context)
             except Exception as error:  # noqa: BLE001 - the one place where every error ends
                 status = status_of(error, method)
                 if entry and self._note_refusal:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from sqlalchemy.exc import OperationalError
 
-from mediaplane import settings
+from mediaplane import settings, traces
 from mediaplane.errors import UnusableDatabase, UnusableSettings
 from mediaplane.locations import Locations
 from mediaplane.logs import LogFormatter
@@ -42,6 +42,8 @@ def main(kind: type[Settings], run: Callable[..., None]) -> int:
         chosen = settings.read(kind, os.environ)
         locations = Locations.from_environment(os.environ)
         stop = stop_requested(on_stdin_eof=getattr(chosen, "exit_on_stdin_eof", False))
+        if traces.is_on():
+            traces.tracer(run.__module__.partition(".")[0])
         exit_in_time(stop, getattr(chosen, "stop_grace_seconds", 0.0))
         run(locations, chosen, stop)
     except (UnusableDatabase, UnusableSettings) as error:

@@ -13,6 +13,7 @@ from sqlalchemy.sql.elements import TextClause
 
 from control_plane.store import tenants
 from control_plane.store.sql import of_tenant, owned, prepared
+from mediaplane import traces
 from mediaplane.protocol import gate, history
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed, channel
@@ -43,7 +44,8 @@ def add(conn: Connection, **columns: Any) -> Row | None:
     """Add a job that is not announced yet; None when a unique index refuses it."""
     try:
         with conn.begin_nested():
-            return conn.execute(insert(jobs).values(**columns).returning(jobs)).mappings().one()
+            statement = insert(jobs).values(trace_parent=traces.current(), **columns)
+            return conn.execute(statement.returning(jobs)).mappings().one()
     except IntegrityError:
         return None
 
@@ -57,6 +59,9 @@ def add_many(
     """
     if not rows:
         return []
+    trace_parent = traces.current()
+    if trace_parent:
+        rows = [{**row, "trace_parent": trace_parent} for row in rows]
     dialect = conn.dialect.name
     sorts = {(row["kind"], row.get("library_id")) for row in rows}
     statement = _add_many(tuple(rows[0]), tuple(shown), dialect, are_alike=len(sorts) == 1)

@@ -67,7 +67,7 @@ def _jobs() -> Machine:
         claim_order="priority DESC, created_at, id",
         handed_out=("id", "kind", "library_id", "payload", "priority", "total_items",
                     "total_bytes", "worker_id", "worker_heartbeat_at", "lease_epoch",
-                    "created_at"),
+                    "created_at", "trace_parent"),
         kind_column="kind",
         steps=(
             _data("claim", sources=from_pending, target=s.RUNNING, lease=Lease.TAKE, path=claim,

@@ -93,6 +93,8 @@ jobs = new_table(
     # Chosen by the client: a repeated request returns the first job.
     Column("request_id", String(128)),
     Column("retry_of", ForeignKey("jobs.id")),
+    # The span of OpenTelemetry in which the job was asked for, as W3C writes it.
+    Column("trace_parent", String(55)),
     Column("progress", Float, nullable=False, server_default="0"),
     count_column("processed_items"),
     # Set when the job is cut into items, and then from its first moment.

@@ -35,6 +35,7 @@ REVISIONS = [
     "0019_schedules",
     "0020_tenants",
     "0021_single_checkpoint",
+    "0022_traces",
 ]
 # They change rows, and no table.
 OF_ROWS_ONLY = {"0015_prefix_and_end"}

@@ -39,6 +39,7 @@ def test_the_manual_lists_no_setting_that_does_not_exist() -> None:
         "MEDIAPLANE_CONTROL_ADDRESS",
         "MEDIAPLANE_DATA_ADDRESS",
         "MEDIAPLANE_SERVER",
+        "MEDIAPLANE_TRACES",
         "MEDIAPLANE_TOKEN",
         "MEDIAPLANE_TOKEN_FILE",
         "MEDIAPLANE_TLS_CA",

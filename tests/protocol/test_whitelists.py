@@ -105,8 +105,9 @@ DELETES = {"duplicate_groups.summarise", "thumbnails.cleanup", "video_frames.rec
 
 # Decisions of the control plane: no path of the data plane writes them, ever.
 POLICY = {
-    "jobs": "id tenant_id kind library_id payload priority request_id retry_of total_items"
-    " total_bytes attempts max_attempts retry_after cancel_requested_at skip_reason created_at",
+    "jobs": "id tenant_id kind library_id payload priority request_id retry_of trace_parent"
+    " total_items total_bytes attempts max_attempts retry_after cancel_requested_at skip_reason"
+    " created_at",
     "job_items": "id job_id item_key payload total_items total_bytes created_at",
     "scan_sessions": "id status error_code error_message finished_at",
     "library_files": "id library_id rel_path media_type size_bytes mtime_ns device inode"
