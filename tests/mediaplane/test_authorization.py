@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from google.protobuf import descriptor_pool
+from grpc_health.v1 import health_pb2
 
 from mediaplane import authorization
 from mediaplane.authorization import PACKAGE, RULES
@@ -31,7 +32,8 @@ def test_every_method_has_a_rule_and_every_rule_a_method() -> None:
 
 
 def test_a_method_without_a_rule_is_found() -> None:
-    assert authorization.missing(["grpc.health.v1.Health"])[0] == "/grpc.health.v1.Health/Check"
+    service = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+    assert authorization.missing([service])[0] == f"/{service}/Check"
 
 
 def test_a_method_without_a_rule_is_open_to_nobody() -> None:
