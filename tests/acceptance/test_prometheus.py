@@ -26,6 +26,7 @@ DEADLINE_SECONDS = 60
 SHIPPED = Path(__file__).parents[2] / "deploy" / "prometheus"
 PICTURES = int(os.environ.get("MEDIAPLANE_TEST_SCRAPED_PICTURES", "12"))
 PIECES = int(os.environ.get("MEDIAPLANE_TEST_SCRAPED_PIECES", "300"))
+WORK_SECONDS = DEADLINE_SECONDS + (PICTURES + PIECES) / 10
 
 
 @pytest.fixture(autouse=True)
@@ -132,11 +133,11 @@ def test_a_real_prometheus_sees_both_planes_at_work(commands: Commands, tmp_path
             commands.run("scan", "photos")
             for metrics in addresses.values():
                 checked(metrics)
-            load.communicate(timeout=DEADLINE_SECONDS)
+            load.communicate(timeout=WORK_SECONDS)
         up = 'up{job=~"mediaplane.*"}'
         eventually(lambda: len(ask(address, f"{up} == 1")) == 2, DEADLINE_SECONDS)
         made = f"mediaplane_thumbnails_made_total >= {PICTURES}"
-        eventually(lambda: ask(address, made), DEADLINE_SECONDS)
+        eventually(lambda: ask(address, made), WORK_SECONDS)
         done = f'mediaplane_steps_total{{machine="job_items",step="complete"}} >= {PIECES}'
         eventually(lambda: ask(address, done), DEADLINE_SECONDS)
         eventually(lambda: ask(address, "machine:mediaplane_claims:rate10m > 0"), DEADLINE_SECONDS)

@@ -1,6 +1,7 @@
 """Calls are counted by method and code, and what is no work is not counted."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,17 +36,23 @@ class Metered:
         return {(name, code): calls for (_, name, code), calls in figures.items() if calls}
 
 
-@pytest.fixture
-def metered(database: Databases, tmp_path: Path) -> Iterator[Metered]:
-    meter, address = CallMeter(), f"unix:{tmp_path / 'control.sock'}"
+@contextmanager
+def metering(database: Databases, directory: Path, calls: int, streams: int) -> Iterator[Metered]:
+    meter, address = CallMeter(), f"unix:{directory / 'control.sock'}"
     feed = Feed(database.control, Bell(database.control, None), 0.05)
     offered = services(database.control, feed, ControlSettings())
-    server, _ = build_server(address, offered, calls=4, streams=4, meter=meter)
+    server, _ = build_server(address, offered, calls=calls, streams=streams, meter=meter)
     feed.start()
     server.start()
     yield Metered(address, meter)
     feed.stop()
     server.stop(5).wait()
+
+
+@pytest.fixture
+def metered(database: Databases, tmp_path: Path) -> Iterator[Metered]:
+    with metering(database, tmp_path, calls=4, streams=4) as metered:
+        yield metered
 
 
 def test_calls_are_counted_by_method_and_code(metered: Metered) -> None:
@@ -80,6 +87,18 @@ def test_a_stream_is_counted_when_it_ends_and_has_no_duration(metered: Metered) 
         eventually(lambda: len(metered.handled()) == 2)
     assert metered.handled()["WatchJobs", "CANCELLED"] == 1
     assert metered.meter.latency.distributions().keys() == {(JOBS, "CreateJob")}
+
+
+def test_a_call_for_which_there_is_no_place_is_counted_too(
+    database: Databases, tmp_path: Path
+) -> None:
+    with metering(database, tmp_path, 1, 1) as metered, ExitStack() as stack:
+        # As many as are taken on, and more: each by a connection of its own, which has limits too.
+        for _ in range(6):
+            client = stack.enter_context(Client(metered.address))
+            stream = client.job_service.WatchJobs(jobs_v1.WatchJobsRequest())
+            stack.callback(stream.cancel)
+        eventually(lambda: ("WatchJobs", "RESOURCE_EXHAUSTED") in metered.handled())
 
 
 def test_health_checks_and_unknown_methods_are_not_counted(metered: Metered) -> None:
