@@ -20,9 +20,9 @@ def test_a_backup_under_load_is_restored_and_its_work_goes_on(
     sqlite_commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Who restores is not to wait a minute for the leases that the backup remembers.
-    monkeypatch.setenv("MEDIAPLANE_LEASE_SECONDS", "2")
+    monkeypatch.setenv("MEDIAPLANE_LEASE_SECONDS", "5")
     commands, root = sqlite_commands, tmp_path / "library"
-    commands.environment["MEDIAPLANE_LEASE_SECONDS"] = "2"
+    commands.environment["MEDIAPLANE_LEASE_SECONDS"] = "5"
     root.mkdir()
     tree.generate(root, FILES)
     copy = tmp_path / "copy.db"
