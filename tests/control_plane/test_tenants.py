@@ -8,7 +8,7 @@ from grpc import StatusCode
 from sqlalchemy import text
 
 from control_plane.policy import admission, trash
-from control_plane.store import events
+from control_plane.store import events, retention
 from data_plane.media import cleanup_task
 from mediaplane.errors import FailedPrecondition
 from mediaplane.protocol.values import JobKind, Role
@@ -246,3 +246,26 @@ def test_a_page_of_a_tenants_events_looks_at_no_more_than_it_may(
         token, is_more = answer.next_page_token, bool(answer.next_page_token)
     assert [name for page in pages for name in page] == wanted
     assert [] in pages
+
+
+def test_who_sees_all_tenants_pages_through_their_jobs_newest_first(control: ControlPlane) -> None:
+    callers = [metadata(control, tenant) for tenant in ("south", "north")]
+    request = jobs_pb.CreateJobRequest(job=jobs_pb.Job(kind=PROBE))
+    added = [control.jobs.CreateJob(request, metadata=callers[n % 2]).name for n in range(6)]
+    found: list[str] = []
+    token, is_more = "", True
+    while is_more:
+        answer = control.jobs.ListJobs(jobs_pb.ListJobsRequest(page_size=1, page_token=token))
+        found += [job.name for job in answer.jobs]
+        token, is_more = answer.next_page_token, bool(answer.next_page_token)
+    assert found == added[::-1]
+
+
+def test_the_old_jobs_of_every_tenant_are_forgotten(control: ControlPlane) -> None:
+    with control.database.control.write() as conn:
+        rows = Rows(conn)
+        ended = {"status": "completed", "created_at": 1, "finished_at": 1}
+        old = [rows.add("jobs", tenant_id=tenant, **ended) for tenant in ("north", "south")]
+        rows.add("jobs", tenant_id="north", status="completed", finished_at=rows.now())
+        assert retention.ended_jobs(conn, 60_000, 10) == old
+        assert retention.ended_jobs(conn, 60_000, 1) == old[:1]
