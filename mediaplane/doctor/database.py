@@ -116,7 +116,8 @@ def _look_for_damage(conn: Connection) -> Finding:
     return problem(
         check,
         f"The SQLite file is damaged: {said.splitlines()[0]}",
-        "Stop mediaplane, keep a copy of the file, check the disk, and restore a backup.",
+        "Stop both planes, keep a copy of the file, check the disk, and put a backup back with:"
+        " mediaplane db restore",
     )
 
 

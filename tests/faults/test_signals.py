@@ -53,7 +53,8 @@ class Planes:
         if module == "data_plane":
             settings["lease_seconds"] = LEASE_SECONDS
         address, process = self.site.start_plane(module, 0, **settings)
-        eventually(lambda: is_serving(address), 60)
+        eventually(lambda: is_serving(address) or process.poll() is not None, 180)
+        assert process.poll() is None, f"{module} did not start: {self.site.log.read_text()}"
         return address, process
 
     def stop(self, module: str) -> None:
