@@ -47,7 +47,8 @@ class Caller(threading.Thread):
             try:
                 answer = client.job_service.CreateJob(request, timeout=60, wait_for_ready=True)
             except grpc.RpcError as error:
-                if error.code() != grpc.StatusCode.UNAVAILABLE:
+                # A call that comes in while a server stops may be cancelled by gRPC itself.
+                if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
                     raise
                 self.unanswered += 1
             else:
