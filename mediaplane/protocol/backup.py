@@ -46,6 +46,9 @@ def back_up(url: str, target: Path, *, is_replacing: bool = False) -> Copy:
     path = _sqlite_file(url, "backup")
     if not path.exists():
         raise UnusableDatabase(f"There is no database at {path} to back up.")
+    if target.resolve() in {Path(f"{path.resolve()}{ending}") for ending in ("", *_BESIDE)}:
+        # Whoever has it open would go on with a file that no longer has a name.
+        raise UnusableDatabase(f"{target} is the database itself; choose another name.")
     if not is_replacing and os.path.lexists(target):
         raise UnusableDatabase(f"{target} exists already; choose another name, or use --force.")
     with _partial_file(target) as partial:

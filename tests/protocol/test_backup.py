@@ -142,6 +142,19 @@ def test_a_file_that_exists_is_replaced_by_force_only(url: str, tmp_path: Path) 
     assert libraries(target) == []
 
 
+@pytest.mark.parametrize("ending", ["", "-wal"])
+def test_a_database_in_use_is_not_replaced_by_its_backup_even_by_force(
+    url: str, tmp_path: Path, ending: str
+) -> None:
+    (tmp_path / "other way").symlink_to(tmp_path / "state")
+    with plane(url):
+        before = file_of(url + ending).stat().st_ino
+        with pytest.raises(UnusableDatabase, match="is the database itself"):
+            back_up(url, tmp_path / "other way" / f"mediaplane.db{ending}", is_replacing=True)
+        assert file_of(url + ending).stat().st_ino == before
+        assert libraries(file_of(url)) == ["late"]
+
+
 def damage(path: Path) -> None:
     """Overwrite a page in the middle, as a disk does that loses bytes."""
     with path.open("r+b") as file:
