@@ -21,8 +21,8 @@ _FORMATS = (
 )
 # Where Matroska tells how long one of several streams is.
 _TAGGED_DURATION = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
-# AVI does not tell when a picture is shown. For these codecs it is guessed as if none were shown
-# later than others that follow it in the file.
+# AVI does not tell when a picture is shown. For these codecs FFmpeg guesses as if none were shown
+# later than others that follow it in the file, so its guess is not used.
 _REORDERED = frozenset({"h264", "hevc"})
 # Durations are not exact: a video that comes this close to its own is whole.
 _WHOLE = 0.9
@@ -112,11 +112,8 @@ def read_packets(
 ) -> Iterator[VideoPacket]:
     """Yield the packets of a video up to its end, or up to where it cannot be read further."""
     end = 0
-    is_guessed = container.format.name == "avi" and video.codec_context.name in _REORDERED
     try:
-        for packet in container.demux(video):
-            if is_guessed:
-                packet.pts = None
+        for packet in _demux(container, video):
             if packet.is_corrupt:
                 degrade()
             # An empty one stands for the end.
@@ -132,6 +129,14 @@ def read_packets(
         degrade()
 
 
+def _demux(container: InputContainer, video: VideoStream) -> Iterator[VideoPacket]:
+    is_guessed = container.format.name == "avi" and video.codec_context.name in _REORDERED
+    for packet in container.demux(video):
+        if is_guessed:
+            packet.pts = None
+        yield packet
+
+
 def end_of(packet: VideoPacket) -> int:
     """Return until when the picture of a packet is shown, as far as the packet tells."""
     return (packet_time(packet) or 0) + (packet.duration or 0)
@@ -145,7 +150,7 @@ def seek_keyframes(
     for time in times:
         try:
             container.seek(time, stream=video)
-            key = next((one for one in container.demux(video) if one.is_keyframe), None)
+            key = next((one for one in _demux(container, video) if one.is_keyframe), None)
         except MemoryError:
             raise
         except FFmpegError:

@@ -56,10 +56,14 @@ class StreamDecoder:
     def decode_keyframe(self, packets: Sequence[VideoPacket]) -> VideoFrame | None:
         """Return the picture of the first packet, which is a keyframe."""
         self.restart()
-        for packet in (*packets, None):
-            for frame in self.decode(packet):
-                if time_of(frame) is None:
-                    frame.pts = packet_time(packets[0])
+        times = [time for packet in packets if (time := packet_time(packet)) is not None]
+        shown = (frame for packet in (*packets, None) for frame in self.decode(packet))
+        for place, frame in enumerate(shown):
+            if frame.pts is not None:
+                return frame
+            # Pictures that refer to others before the keyframe may come out ahead of it.
+            if frame.key_frame and place < len(times):
+                frame.pts = times[place]
                 return frame
         return None
 
@@ -74,6 +78,7 @@ class Group:
         self.head: list[VideoPacket] = []
         self._waiting: deque[VideoPacket] = deque()
         self._times: list[int] = []
+        self._shown_count = 0
         self._is_started = False
         self._is_drained = False
         self._shown: VideoFrame | None = None
@@ -87,6 +92,8 @@ class Group:
             if self.time is not None and packet.pts < self.time:
                 return
             insort(self._times, packet.pts)
+        elif packet.dts is not None:
+            self._times.append(packet.dts)
         self._waiting.append(packet)
         if not self.head or (self.head[0].pts is None and len(self.head) <= MAX_REORDERED):
             self.head.append(packet)
@@ -145,11 +152,15 @@ class Group:
         self._keep(decoder.decode(packet, is_unseen=is_unseen))
 
     def _keep(self, frames: list[VideoFrame]) -> None:
-        self._ahead.extend(
-            frame
-            for frame in frames
-            if (time := time_of(frame)) is not None and (self.time is None or time >= self.time)
-        )
+        for frame in frames:
+            # Where no packet tells when it is shown, pictures are shown at the times at which
+            # packets are decoded, in the order in which they come out of the decoder.
+            if frame.pts is None and self._shown_count < len(self._times):
+                frame.pts = self._times[self._shown_count]
+            self._shown_count += 1
+            time = time_of(frame)
+            if time is not None and (self.time is None or time >= self.time):
+                self._ahead.append(frame)
 
 
 def time_of(frame: VideoFrame) -> int | None:
