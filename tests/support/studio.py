@@ -2,9 +2,10 @@
 
 import io
 import os
+import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,22 @@ class Studio:
         return {str(file.relative_to(cache)) for file in cache.rglob("*") if file.is_file()}
 
     def scratch(self) -> list[Path]:
-        return [file for file in (self.state / "scratch").rglob("*") if file.is_file()]
+        """The files of work under way."""
+        return list((self.state / "scratch").rglob("*.part"))
+
+
+def hold_decoder() -> None:
+    """Stop the decoder that is started next, so that what it does cannot end by itself."""
+    os.kill(eventually(_decoder_pid, WAIT_SECONDS), signal.SIGSTOP)
+
+
+def _decoder_pid() -> int | None:
+    for children in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended
+            for pid in children.read_text().split():
+                if b"data_plane.decoders" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    return int(pid)
+    return None
 
 
 def photo(width: int = 640, height: int = 480, seed: int = 1) -> bytes:
