@@ -6,7 +6,7 @@ from control_plane.store import audit, checkpoints, retention
 from mediaplane.protocol.database import Database
 
 _DAY_MS = 24 * 3600 * 1000
-# Jobs per transaction: others get their turn in between.
+# Rows per transaction: others get their turn in between.
 _CHUNK = 200
 
 
@@ -20,7 +20,8 @@ def forget(conn: Connection, days: float) -> bool:
         retention.delete_jobs(conn, ids)
     old = checkpoints.ended(conn, age_ms, _CHUNK)
     checkpoints.delete(conn, old)
-    return _CHUNK in (len(ids), len(old))
+    cleanups = retention.delete_cleanups(conn, age_ms, _CHUNK)
+    return _CHUNK in (len(ids), len(old), cleanups)
 
 
 def forget_calls(database: Database, days: float) -> bool:

@@ -1,4 +1,4 @@
-"""Takes the history of ended jobs out of the database."""
+"""Takes the history of ended jobs and clean-ups out of the database."""
 
 from collections.abc import Sequence
 
@@ -50,3 +50,14 @@ def delete_jobs(conn: Connection, ids: Sequence[int]) -> None:
         f"DELETE FROM jobs WHERE {among('id', 'ids', dialect)}",
     ):
         conn.execute(prepared(conn, statement), bound)
+
+
+def delete_cleanups(conn: Connection, age_ms: int, limit: int) -> int:
+    """Delete the first clean-ups that ended longer ago than this; return how many."""
+    statement = prepared(
+        conn,
+        "DELETE FROM thumbnail_cleanup_jobs WHERE id IN (SELECT id FROM thumbnail_cleanup_jobs"
+        " WHERE status IN ('completed', 'failed') AND finished_at < {now} - :age"
+        " ORDER BY id LIMIT :limit)",
+    )
+    return conn.execute(statement, {"age": age_ms, "limit": limit}).rowcount

@@ -91,6 +91,26 @@ def test_much_history_goes_in_many_transactions(database: Databases) -> None:
     assert len(commits) >= 3
 
 
+def test_ended_clean_ups_go_when_they_are_old_enough_and_others_stay(database: Databases) -> None:
+    with database.control.write() as conn:
+        rows = Rows(conn)
+
+        def add(days_ago: int, status: str) -> int:
+            then = rows.now() - days_ago * DAY_MS
+            ended = {"finished_at": then} if status in ("completed", "failed") else {}
+            row_id: int = rows.add(
+                "thumbnail_cleanup_jobs", status=status, created_at=then, **ended
+            )
+            return row_id
+
+        # More than one bite of them.
+        old = {add(31, status) for status in ("completed", "failed") for _ in range(101)}
+        stay = {add(29, "completed"), add(29, "failed"), add(400, "pending"), add(400, "running")}
+    assert kept(database, "thumbnail_cleanup_jobs") == old | stay
+    forget_all(database)
+    assert kept(database, "thumbnail_cleanup_jobs") == stay
+
+
 def test_zero_days_keeps_everything(database: Databases) -> None:
     with database.control.write() as conn:
         add_job(Rows(conn), 4000, status="completed")
