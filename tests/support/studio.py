@@ -106,13 +106,14 @@ def hold_decoder() -> None:
     os.kill(eventually(_decoder_pid, WAIT_SECONDS), signal.SIGSTOP)
 
 
-def _decoder_pid() -> int | None:
+def _decoder_pid() -> int:
+    """The process of a decoder that this one has started; 0 when there is none."""
     for children in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):  # the thread has ended
             for pid in children.read_text().split():
                 if b"data_plane.decoders" in Path(f"/proc/{pid}/cmdline").read_bytes():
                     return int(pid)
-    return None
+    return 0
 
 
 def photo(width: int = 640, height: int = 480, seed: int = 1) -> bytes:
