@@ -430,7 +430,8 @@ def failure(error: grpc.RpcError, address: str, hint: str = "") -> CommandFailed
     if code is grpc.StatusCode.UNAVAILABLE:
         advice = hint or (
             "check that it runs and that the address is right; of one that is encrypted, that"
-            " MEDIAPLANE_TLS_CA names the authority of its certificate."
+            " MEDIAPLANE_TLS_CA names the authority of its certificate, and"
+            " MEDIAPLANE_TLS_CLIENT_CERT yours if it asks for one."
         )
         return CommandFailed(f"No answer from {address}: {advice}", "UNAVAILABLE")
     if code is grpc.StatusCode.UNIMPLEMENTED:

@@ -84,13 +84,18 @@ def _look_at(name: str, address: str, ask: Callable[[], Any]) -> Iterator[Findin
         )
         return
     answered_at = time.time()
+    restart = "Restart it with this version; docs/UPGRADING.md tells the order."
+    if not status.HasField("current_time"):
+        # The number alone does not show it: code between two releases has that of the last.
+        yield problem(check, f"The {name} at {address} is older than this version.", restart)
+        return
     if status.version == __version__:
         yield ok(check, f"The {name} at {address} runs version {status.version}.")
     else:
         yield problem(
             check,
             f"The {name} at {address} runs version {status.version}, and this is {__version__}.",
-            "Restart it with this version; docs/UPGRADING.md tells the order.",
+            restart,
         )
     yield compare(name, status.current_time.ToNanoseconds() / 1e9, asked_at, answered_at)
 

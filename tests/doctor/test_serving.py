@@ -7,16 +7,29 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import grpc
 import pytest
 
+from mediaplane import __version__
 from mediaplane.client import Client
 from mediaplane.doctor import serving
 from mediaplane.doctor.finding import Finding, Level
 from mediaplane.locations import Locations
 from mediaplane.planes import is_serving
+from mediaplane.v1.data_plane_service_pb2 import (
+    DataPlaneStatus,
+    GetStatusRequest,
+    ProbeRootRequest,
+    ProbeRootResponse,
+)
+from mediaplane.v1.data_plane_service_pb2_grpc import (
+    DataPlaneServiceServicer,
+    add_DataPlaneServiceServicer_to_server,
+)
 from tests.doctor.reading import levels, only
 from tests.support.control import ControlPlane
 from tests.support.control import control as control
@@ -85,6 +98,35 @@ def test_a_plane_of_another_version_is_a_problem(earlier: Locations) -> None:
 
 def test_a_plane_whose_clock_differs_is_warned_of(earlier: Locations) -> None:
     assert "s behind this machine's" in only(look(earlier), "clock", Level.WARNING).message
+
+
+class OlderDataPlane(DataPlaneServiceServicer):
+    """A data plane of a time when planes did not tell the time."""
+
+    def GetStatus(
+        self, request: GetStatusRequest, context: grpc.ServicerContext
+    ) -> DataPlaneStatus:
+        return DataPlaneStatus(version=__version__)
+
+    def ProbeRoot(
+        self, request: ProbeRootRequest, context: grpc.ServicerContext
+    ) -> ProbeRootResponse:
+        raise AssertionError("an older plane is asked nothing more")
+
+
+def test_a_plane_that_tells_no_time_is_older_and_its_clock_is_not_judged(
+    locations: Locations,
+) -> None:
+    server = grpc.server(ThreadPoolExecutor(1))
+    add_DataPlaneServiceServicer_to_server(OlderDataPlane(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        findings = look(replace(locations, data_address=f"127.0.0.1:{port}"))
+    finally:
+        server.stop(None).wait()
+    assert "is older than this version" in only(findings, "planes", Level.PROBLEM).message
+    assert levels(findings, "clock") == []
 
 
 def test_a_socket_that_others_may_use_is_a_problem(
