@@ -39,8 +39,15 @@ def attend(database: Database, retention_days: float) -> bool:
     """Begin what is due and carry on what is under way; tell whether there may be more at once."""
     with database.read() as conn:  # a look costs no write lock
         names = schedules.waiting(conn)
-    moved = [_attend(database, name, retention_days) for name in names]
-    return any(moved)
+    moved, failure = False, None
+    for name in names:
+        try:
+            moved |= _attend(database, name, retention_days)
+        except Exception as error:  # noqa: BLE001 - it must not keep the others from their turn
+            failure = error
+    if failure is not None:
+        raise failure
+    return moved
 
 
 def begin(conn: Connection, tenant_id: str | None, name: str, retention_days: float) -> Row:

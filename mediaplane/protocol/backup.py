@@ -190,6 +190,11 @@ def _publish(partial: Path, target: Path, *, is_replacing: bool) -> None:
             os.link(partial, target)  # unlike a rename it never replaces what came meanwhile
         except FileExistsError:
             raise UnusableDatabase(f"{target} exists by now; choose another name.") from None
+        except OSError:
+            # Disks formatted for other systems have no links; whoever else wrote there is rare.
+            if os.path.lexists(target):
+                raise UnusableDatabase(f"{target} exists by now; choose another name.") from None
+            os.rename(partial, target)
     _sync(target.parent)
 
 

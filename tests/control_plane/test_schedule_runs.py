@@ -199,6 +199,19 @@ def test_a_schedule_whose_time_zone_is_gone_is_disabled_and_says_so(calendar: Ca
     assert calendar.jobs() == []
 
 
+def test_a_schedule_that_breaks_leaves_the_others_their_turn(calendar: Calendar) -> None:
+    calendar.add("broken", "cleanup")
+    calendar.add("tidy", "sweep")
+    calendar.change(
+        "UPDATE schedules SET last_outcome = 'running', run_position = 'nowhere'"
+        " WHERE name = 'broken'"
+    )
+    calendar.make_due("tidy")
+    with pytest.raises(ValueError, match="nowhere"):
+        calendar.attend()
+    assert calendar.jobs() == [("sweep", None, "pending")]
+
+
 def test_retention_forgets_old_jobs_bite_after_bite(calendar: Calendar) -> None:
     with calendar.database.control.write() as conn:
         rows = Rows(conn)

@@ -79,6 +79,20 @@ def libraries(path: Path) -> list[str]:
         return [slug for (slug,) in raw.execute("SELECT slug FROM libraries ORDER BY slug")]
 
 
+def test_a_disk_without_links_takes_a_backup_too(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_names: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", refuse)
+    target = tmp_path / "copy.db"
+    assert back_up(url, target).revision == revision.head()
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["copy.db"]
+    with pytest.raises(UnusableDatabase, match="exists already"):
+        back_up(url, target)
+
+
 def test_a_backup_is_one_plain_file_with_everything(url: str, tmp_path: Path) -> None:
     add_library(url, "one")
     made = back_up(url, tmp_path / "copy.db")
