@@ -109,6 +109,12 @@ def ask(address: str, query: str) -> list[dict[str, Any]]:
     return found
 
 
+def claims_rate(commands: Commands, address: str) -> list[dict[str, Any]]:
+    """What a recorded rate tells; it begins with the second figure of a counter, and a change."""
+    commands.run("job", "probe")
+    return ask(address, "machine:mediaplane_claims:rate10m > 0")
+
+
 def checked(address: str) -> None:
     """What a process tells is clean, as promtool sees it."""
     with urllib.request.urlopen(f"http://{address}/metrics") as response:
@@ -119,7 +125,10 @@ def checked(address: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_a_real_prometheus_sees_both_planes_at_work(commands: Commands, tmp_path: Path) -> None:
+def test_a_real_prometheus_sees_both_planes_at_work(
+    sqlite_commands: Commands, tmp_path: Path
+) -> None:
+    commands = sqlite_commands
     library = tmp_path / "photos"
     library.mkdir()
     for number in range(PICTURES):
@@ -140,7 +149,7 @@ def test_a_real_prometheus_sees_both_planes_at_work(commands: Commands, tmp_path
         eventually(lambda: ask(address, made), WORK_SECONDS)
         done = f'mediaplane_steps_total{{machine="job_items",step="complete"}} >= {PIECES}'
         eventually(lambda: ask(address, done), DEADLINE_SECONDS)
-        eventually(lambda: ask(address, "machine:mediaplane_claims:rate10m > 0"), DEADLINE_SECONDS)
+        eventually(partial(claims_rate, commands, address), DEADLINE_SECONDS)
         assert {one["metric"]["job"] for one in ask(address, up)} == {
             "mediaplane-control",
             "mediaplane-data",

@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.request import urlopen
 from uuid import uuid4
 
@@ -29,9 +30,14 @@ def authority(tmp_path: Path) -> Authority:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, authority: Authority) -> Cluster:
+def cluster(authority: Authority) -> Iterator[Cluster]:
     """A cluster with a certificate and a picture."""
-    cluster = Cluster(tmp_path)
+    # Not below tmp_path: a pod's own /tmp lies in it, and the path of a socket must be short.
+    with TemporaryDirectory(prefix="pods-") as place:
+        yield _furnished(Cluster(Path(place)), authority)
+
+
+def _furnished(cluster: Cluster, authority: Authority) -> Cluster:
     certificate, key = authority.issue("mediaplane")
     cluster.secrets["mediaplane-tls"] = {
         "tls.crt": certificate.read_text(),

@@ -66,7 +66,10 @@ def test_a_token_that_has_expired_does_not_work(control: ControlPlane) -> None:
 
 def test_a_stream_ends_when_its_token_is_revoked(control: ControlPlane) -> None:
     metadata = bearing(add_token(control.database, Role.VIEWER))
-    stream: Iterator[Any] = control.jobs.WatchJobs(jobs_v1.WatchJobsRequest(), metadata=metadata)
+    # From the first event on: what happens before the server begins to watch would not be told.
+    stream: Iterator[Any] = control.jobs.WatchJobs(
+        jobs_v1.WatchJobsRequest(after_event_id=0), metadata=metadata, timeout=60
+    )
     refusals: list[StatusCode] = []
 
     def is_refused() -> bool:
