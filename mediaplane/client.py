@@ -13,7 +13,6 @@ from grpc_status import rpc_status
 from mediaplane import traces
 from mediaplane.credentials import NO_CREDENTIALS, Credentials, connect
 from mediaplane.v1 import asset_service_pb2_grpc as assets_grpc
-from mediaplane.v1 import audit_service_pb2 as audit_v1
 from mediaplane.v1 import audit_service_pb2_grpc as audit_grpc
 from mediaplane.v1 import content_service_pb2_grpc as content_grpc
 from mediaplane.v1 import data_plane_service_pb2 as data_plane_v1
@@ -26,10 +25,8 @@ from mediaplane.v1 import library_service_pb2 as libraries_v1
 from mediaplane.v1 import library_service_pb2_grpc as libraries_grpc
 from mediaplane.v1 import maintenance_service_pb2 as maintenance_v1
 from mediaplane.v1 import maintenance_service_pb2_grpc as maintenance_grpc
-from mediaplane.v1 import schedule_service_pb2 as schedules_v1
 from mediaplane.v1 import schedule_service_pb2_grpc as schedules_grpc
 from mediaplane.v1 import thumbnail_service_pb2_grpc as thumbnails_grpc
-from mediaplane.v1 import token_service_pb2 as tokens_v1
 from mediaplane.v1 import token_service_pb2_grpc as tokens_grpc
 from mediaplane.v1 import worker_service_pb2 as workers_v1
 from mediaplane.v1 import worker_service_pb2_grpc as workers_grpc
@@ -287,75 +284,8 @@ class Client:
         )
         return self.worker_service.CommandWorker(request)
 
-    def schedules(self, limit: int | None = None) -> Iterator[schedules_v1.Schedule]:
-        request = schedules_v1.ListSchedulesRequest()
-        return pages(self.schedule_service.ListSchedules, request, "schedules", limit)
-
-    def schedule(self, name: str) -> schedules_v1.Schedule:
-        request = schedules_v1.GetScheduleRequest(name=resource("schedules", name))
-        return self.schedule_service.GetSchedule(request)
-
-    def add_schedule(self, name: str, **settings: Any) -> schedules_v1.Schedule:
-        schedule = schedules_v1.Schedule(**settings)
-        request = schedules_v1.CreateScheduleRequest(schedule=schedule, schedule_id=name)
-        return self.schedule_service.CreateSchedule(request)
-
-    def change_schedule(self, name: str, **settings: Any) -> schedules_v1.Schedule:
-        schedule = schedules_v1.Schedule(name=resource("schedules", name), **settings)
-        request = schedules_v1.UpdateScheduleRequest(schedule=schedule)
-        request.update_mask.paths.extend(settings)
-        return self.schedule_service.UpdateSchedule(request)
-
-    def remove_schedule(self, name: str) -> None:
-        request = schedules_v1.DeleteScheduleRequest(name=resource("schedules", name))
-        self.schedule_service.DeleteSchedule(request)
-
-    def run_schedule(self, name: str) -> schedules_v1.Schedule:
-        request = schedules_v1.RunScheduleRequest(name=resource("schedules", name))
-        return self.schedule_service.RunSchedule(request)
-
-    def create_token(
-        self, name: str, role: str, tenant: str = "", lifetime_seconds: float | None = None
-    ) -> tokens_v1.CreateTokenResponse:
-        """Make a token; role by its short lowercase name."""
-        token = tokens_v1.Token(display_name=name, role=f"ROLE_{role.upper()}", tenant=tenant)
-        request = tokens_v1.CreateTokenRequest(token=token)
-        if lifetime_seconds is not None:
-            request.lifetime.FromNanoseconds(round(lifetime_seconds * 1e9))
-        return self.token_service.CreateToken(request)
-
-    def tokens(self, limit: int | None = None) -> Iterator[tokens_v1.Token]:
-        return pages(self.token_service.ListTokens, tokens_v1.ListTokensRequest(), "tokens", limit)
-
-    def revoke_token(self, token: str) -> tokens_v1.Token:
-        request = tokens_v1.RevokeTokenRequest(name=resource("tokens", token))
-        return self.token_service.RevokeToken(request)
-
-    def audit_entries(self, limit: int | None = None) -> Iterator[audit_v1.AuditEntry]:
-        """Newest first."""
-        request = audit_v1.ListAuditEntriesRequest()
-        return pages(self.audit_service.ListAuditEntries, request, "entries", limit)
-
     def statistics(self) -> maintenance_v1.Statistics:
         return self.maintenance_service.GetStatistics(maintenance_v1.GetStatisticsRequest())
-
-    def request_checkpoint(
-        self, mode: str, *, force: bool = False, request_id: str = ""
-    ) -> maintenance_v1.Checkpoint:
-        """Ask for a checkpoint, by the short lowercase name of its mode."""
-        request = maintenance_v1.RequestCheckpointRequest(
-            mode=f"MODE_{mode.upper()}", force=force, request_id=request_id
-        )
-        return self.maintenance_service.RequestCheckpoint(request)
-
-    def checkpoint(self, checkpoint: str) -> maintenance_v1.Checkpoint:
-        request = maintenance_v1.GetCheckpointRequest(name=resource("checkpoints", checkpoint))
-        return self.maintenance_service.GetCheckpoint(request)
-
-    def checkpoints(self, limit: int | None = None) -> Iterator[maintenance_v1.Checkpoint]:
-        """Newest first."""
-        request = maintenance_v1.ListCheckpointsRequest()
-        return pages(self.maintenance_service.ListCheckpoints, request, "checkpoints", limit)
 
     def probe_root(self, root: bytes) -> data_plane_v1.ProbeRootResponse:
         request = data_plane_v1.ProbeRootRequest(root_path=root)

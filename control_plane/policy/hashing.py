@@ -9,9 +9,9 @@ from control_plane.store import hashing, jobs, relocations
 from mediaplane.protocol import kinds
 from mediaplane.protocol.driver import Row
 
-# A shard ends at whichever comes first: large enough that its bookkeeping does not count (SQLite
-# writes the hashes of 8,000 files in two thirds of the time of four times 2,000), small enough that
-# a worker which dies loses little. The first are smaller: workers share a small library as well.
+# A shard ends at whichever comes first: large enough that its bookkeeping does not count (with
+# 2,000 files in each, SQLite took a third longer for a whole job), small enough that a worker which
+# dies loses little. The first are smaller: workers share a small library as well.
 SHARD_FILES = 8000
 SHARD_BYTES = 1 << 30
 _FIRST_FILES = 1000

@@ -15,9 +15,11 @@ app = typer.Typer(name="audit", no_args_is_help=True, help="Show who changed wha
 @command(app, "list", examples=["mediaplane audit list --limit 20", "mediaplane audit list --json"])
 def list_entries(session: Session, limit: Limit = None, as_json: Json = False) -> None:
     """List the calls that changed something or were refused, newest first."""
+    from mediaplane import operation  # noqa: PLC0415 - imports gRPC
+
     with session.client() as client:
         output.listing(
-            client.audit_entries(limit),
+            operation.audit_entries(client, limit),
             noun="entries",
             columns=["WHEN", "CALLER", "ROLE", "TENANT", "KNOWN BY", "CALL", "RESOURCE", "RESULT"],
             cells=_cells,

@@ -68,8 +68,10 @@ def checkpoint(
     keeps the log from shrinking. With --wait it exits with 1 when the checkpoint failed, or was
     not complete in time. PostgreSQL looks after its log alone.
     """
+    from mediaplane import operation  # noqa: PLC0415 - imports gRPC
+
     with session.client(works=wait) as client:
-        asked = client.request_checkpoint(mode, force=force)
+        asked = operation.request_checkpoint(client, mode, force=force)
         if wait:
             asked = _await(client, asked, timeout_seconds)
     if as_json:
@@ -85,9 +87,11 @@ def list_checkpoints(session: Session, limit: Limit = None, as_json: Json = Fals
 
     FRAMES are those of the log that are in the database, of all in the log, at the last try.
     """
+    from mediaplane import operation  # noqa: PLC0415 - imports gRPC
+
     with session.client() as client:
         output.listing(
-            client.checkpoints(limit),
+            operation.checkpoints(client, limit),
             noun="checkpoints",
             columns=["ID", "MODE", "STATE", ">TRIES", ">FRAMES", "ASKED FOR", "ENDED", "REMARK"],
             cells=_cells,
@@ -98,10 +102,12 @@ def list_checkpoints(session: Session, limit: Limit = None, as_json: Json = Fals
 
 
 def _await(client: "Client", asked: Any, seconds: float) -> Any:
+    from mediaplane import operation  # noqa: PLC0415 - imports gRPC
+
     ends_at = time.monotonic() + seconds
     while enum_name(asked, "state") in _OPEN and time.monotonic() < ends_at:
         time.sleep(_LOOK_SECONDS)
-        asked = client.checkpoint(asked.name)
+        asked = operation.checkpoint(client, asked.name)
     return asked
 
 

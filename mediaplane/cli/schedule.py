@@ -45,9 +45,11 @@ Missed = Annotated[
 @command(app, "list", examples=["mediaplane schedule list", "mediaplane schedule list --json"])
 def list_schedules(session: Session, limit: Limit = None, as_json: Json = False) -> None:
     """List the schedules. Times are those of your own clock."""
+    from mediaplane import operation  # noqa: PLC0415 - imports gRPC
+
     with session.client() as client:
         output.listing(
-            client.schedules(limit),
+            operation.schedules(client, limit),
             noun="schedules",
             columns=[
                 "NAME",
@@ -69,8 +71,10 @@ def list_schedules(session: Session, limit: Limit = None, as_json: Json = False)
 @command(app, "show", examples=["mediaplane schedule show rescan"])
 def show(session: Session, name: Name, as_json: Json = False) -> None:
     """Show one schedule: what it does, its next three times, and how the last run went."""
+    from mediaplane import operation  # noqa: PLC0415 - imports gRPC
+
     with session.client() as client:
-        schedule = client.schedule(name)
+        schedule = operation.schedule(client, name)
     if as_json:
         output.json_document({"schedule": _document(schedule)})
     else:
@@ -107,8 +111,10 @@ def add(
     out counts right after.
     """
     settings = _settings(action, cron, library, time_zone, missed_runs)
+    from mediaplane import operation  # noqa: PLC0415 - imports gRPC
+
     with session.client() as client:
-        added = client.add_schedule(name, **settings, is_enabled=not disabled)
+        added = operation.add_schedule(client, name, **settings, is_enabled=not disabled)
     _show_done("Added", added, as_json=as_json)
 
 
@@ -163,8 +169,10 @@ def disable(session: Session, name: Name, as_json: Json = False) -> None:
 @command(app, "remove", examples=["mediaplane schedule remove nightly"])
 def remove(session: Session, name: Name, as_json: Json = False) -> None:
     """Remove a schedule. Jobs that it has asked for go on."""
+    from mediaplane import operation  # noqa: PLC0415 - imports gRPC
+
     with session.client() as client:
-        client.remove_schedule(name)
+        operation.remove_schedule(client, name)
     if as_json:
         output.json_document({"removed": last_part(name)})
     else:
@@ -177,8 +185,10 @@ def run(session: Session, name: Name, as_json: Json = False) -> None:
 
     The run is carried on by the planes that are running, such as those of `mediaplane up`.
     """
+    from mediaplane import operation  # noqa: PLC0415 - imports gRPC
+
     with session.client() as client:
-        schedule = client.run_schedule(name)
+        schedule = operation.run_schedule(client, name)
     if as_json:
         output.json_document({"schedule": _document(schedule)})
         return
@@ -206,8 +216,10 @@ def _settings(
 
 
 def _change(session: Session, name: str, done: str, *, as_json: bool, **settings: Any) -> None:
+    from mediaplane import operation  # noqa: PLC0415 - imports gRPC
+
     with session.client() as client:
-        changed = client.change_schedule(name, **settings)
+        changed = operation.change_schedule(client, name, **settings)
     _show_done(done, changed, as_json=as_json)
 
 

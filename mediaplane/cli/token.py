@@ -54,9 +54,11 @@ def create(
     """
     if role not in ROLES:
         raise typer.BadParameter(f"choose one of {', '.join(ROLES)}.", param_hint="--role")
+    from mediaplane import operation  # noqa: PLC0415 - imports gRPC
+
     with session.client() as client:
         seconds = None if days is None else days * 24 * 3600
-        made = client.create_token(name, role, tenant, seconds)
+        made = operation.create_token(client, name, role, tenant, seconds)
     if as_json:
         output.json_document(document(made.token) | {"secret": made.secret})
         return
@@ -71,9 +73,11 @@ def create(
 @command(app, "list", examples=["mediaplane token list", "mediaplane token list --json"])
 def list_tokens(session: Session, limit: Limit = None, as_json: Json = False) -> None:
     """List the tokens, those that have expired or were revoked included; never the secrets."""
+    from mediaplane import operation  # noqa: PLC0415 - imports gRPC
+
     with session.client() as client:
         output.listing(
-            client.tokens(limit),
+            operation.tokens(client, limit),
             noun="tokens",
             columns=[">TOKEN", "NAME", "ROLE", "TENANT", "EXPIRES", "REVOKED", "LAST USED"],
             cells=_cells,
@@ -100,8 +104,10 @@ def revoke(
             "give the number that `mediaplane token list` shows, not the token itself.",
             param_hint="TOKEN",
         )
+    from mediaplane import operation  # noqa: PLC0415 - imports gRPC
+
     with session.client() as client:
-        revoked = client.revoke_token(token)
+        revoked = operation.revoke_token(client, token)
     if as_json:
         output.json_document(document(revoked))
         return

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from mediaplane import operation
 from mediaplane.v1.schedule_service_pb2 import Schedule
 from tests.support.commands import Commands
 from tests.support.waiting import eventually
@@ -21,7 +22,10 @@ def test_a_rescan_finds_the_duplicates_of_all_libraries(
         commands.run("schedule", "run", "rescan")
         with commands.client() as client:
             eventually(
-                lambda: client.schedule("rescan").last_outcome == Schedule.OUTCOME_COMPLETED, 60
+                lambda: (
+                    operation.schedule(client, "rescan").last_outcome == Schedule.OUTCOME_COMPLETED
+                ),
+                60,
             )
             assert [group.file_count for group in client.duplicate_groups()] == [2]
             done = [job.library for job in client.jobs()]

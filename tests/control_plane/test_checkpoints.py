@@ -9,6 +9,7 @@ from sqlalchemy import insert, select, text
 from sqlalchemy.exc import IntegrityError
 
 from control_plane.policy import checkpoints, retention
+from mediaplane import operation
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.tables import wal_maintenance_jobs
 from mediaplane.v1 import maintenance_service_pb2 as pb
@@ -69,7 +70,7 @@ def test_a_checkpoint_waits_for_a_worker_in_the_mode_that_was_asked_for(
     assert found.name == f"checkpoints/{row['id']}"
     assert found.state == pb.Checkpoint.STATE_PENDING
     assert not found.HasField("log_frames")
-    assert control.client.checkpoint(found.name) == found
+    assert operation.checkpoint(control.client, found.name) == found
 
 
 @on_sqlite
@@ -192,7 +193,7 @@ def test_checkpoints_are_listed_newest_first_page_by_page(control: ControlPlane)
         if not token:
             break
     assert found == names[::-1]
-    assert [one.name for one in control.client.checkpoints(limit=3)] == names[:1:-1]
+    assert [one.name for one in operation.checkpoints(control.client, limit=3)] == names[:1:-1]
     strange = refusal(service.ListCheckpoints, pb.ListCheckpointsRequest(page_token="x"))
     assert strange.code is StatusCode.INVALID_ARGUMENT
 

@@ -7,6 +7,7 @@ import pytest
 from grpc import StatusCode
 from sqlalchemy import text
 
+from mediaplane import operation
 from mediaplane.v1 import schedule_service_pb2 as pb
 from tests.support.control import ControlPlane, at_once, refusal
 
@@ -14,7 +15,7 @@ NIGHTLY = {"action": "ACTION_RESCAN", "cron": "30 2 * * *"}
 
 
 def add(control: ControlPlane, name: str = "nightly", **fields: Any) -> pb.Schedule:
-    return control.client.add_schedule(name, **(NIGHTLY | fields))
+    return operation.add_schedule(control.client, name, **(NIGHTLY | fields))
 
 
 def refused_creation(control: ControlPlane, name: str = "nightly", **fields: Any) -> Any:
@@ -26,7 +27,7 @@ def refused_creation(control: ControlPlane, name: str = "nightly", **fields: Any
 def test_an_installation_begins_with_a_schedule_of_each_action_and_one_is_enabled(
     control: ControlPlane,
 ) -> None:
-    listed = {one.name: one.is_enabled for one in control.client.schedules()}
+    listed = {one.name: one.is_enabled for one in operation.schedules(control.client)}
     assert listed == {
         "schedules/checkpoint": False,
         "schedules/cleanup": False,
@@ -46,7 +47,7 @@ def test_a_new_schedule_is_enabled_and_knows_its_next_three_times(control: Contr
     assert [f"{moment:%H:%M}" for moment in times] == ["17:30"] * 3  # 02:30 in Tokyo
     assert added.next_run_time == added.upcoming_run_times[0]
     assert datetime.now(UTC) < times[0] < times[1] < times[2]
-    assert control.client.schedule("nightly") == added
+    assert operation.schedule(control.client, "nightly") == added
 
 
 def test_a_schedule_that_is_not_enabled_has_no_next_time_but_says_when_it_would(
@@ -118,23 +119,25 @@ def test_schedules_are_listed_page_by_page(control: ControlPlane) -> None:
 def test_only_what_the_mask_names_is_changed(control: ControlPlane) -> None:
     library = control.library("photos")
     before = add(control, library=library)
-    changed = control.client.change_schedule("nightly", cron="0 5 * * *", time_zone="Asia/Tokyo")
+    changed = operation.change_schedule(
+        control.client, "nightly", cron="0 5 * * *", time_zone="Asia/Tokyo"
+    )
     assert (changed.cron, changed.time_zone, changed.library) == (
         "0 5 * * *",
         "Asia/Tokyo",
         library,
     )
     assert changed.next_run_time.ToDatetime(UTC).hour == 20
-    every = control.client.change_schedule("nightly", library="")
+    every = operation.change_schedule(control.client, "nightly", library="")
     assert (every.library, every.next_run_time) == ("", changed.next_run_time)
     assert every.create_time == before.create_time
 
 
 def test_enabling_finds_the_next_time_anew(control: ControlPlane) -> None:
     add(control)
-    disabled = control.client.change_schedule("nightly", is_enabled=False)
+    disabled = operation.change_schedule(control.client, "nightly", is_enabled=False)
     assert not disabled.HasField("next_run_time")
-    enabled = control.client.change_schedule("nightly", is_enabled=True)
+    enabled = operation.change_schedule(control.client, "nightly", is_enabled=True)
     assert enabled.next_run_time == enabled.upcoming_run_times[0]
 
 
@@ -163,12 +166,12 @@ def test_a_wrong_change_changes_nothing(control: ControlPlane) -> None:
     request = pb.UpdateScheduleRequest(schedule=schedule)
     request.update_mask.paths.extend(["time_zone", "cron"])
     assert "minute 99" in refusal(control.client.schedule_service.UpdateSchedule, request).text
-    assert control.client.schedule("nightly") == before
+    assert operation.schedule(control.client, "nightly") == before
 
 
 def test_a_removed_schedule_is_gone(control: ControlPlane) -> None:
     add(control)
-    control.client.remove_schedule("nightly")
+    operation.remove_schedule(control.client, "nightly")
     service, name = control.client.schedule_service, "schedules/nightly"
     for call, request in (
         (service.GetSchedule, pb.GetScheduleRequest(name=name)),
@@ -183,7 +186,7 @@ def test_a_removed_schedule_is_gone(control: ControlPlane) -> None:
 def test_a_run_now_names_its_job_and_a_second_is_refused(control: ControlPlane) -> None:
     library = control.library("photos")
     before = add(control, library=library, is_enabled=False)
-    begun = control.client.run_schedule("nightly")
+    begun = operation.run_schedule(control.client, "nightly")
     assert begun.last_outcome == pb.Schedule.OUTCOME_RUNNING
     assert not begun.HasField("next_run_time")
     assert begun.upcoming_run_times == before.upcoming_run_times
@@ -209,7 +212,7 @@ def test_a_run_now_whose_place_is_taken_is_refused_and_leaves_no_trace(
     run = control.client.schedule_service.RunSchedule
     error = refusal(run, pb.RunScheduleRequest(name="schedules/nightly"))
     assert (error.reason, error.metadata) == ("ACTIVE_JOB_EXISTS", {"job": active.name})
-    assert control.client.schedule("nightly") == before
+    assert operation.schedule(control.client, "nightly") == before
 
 
 def test_a_schedule_whose_time_zone_this_machine_does_not_know_is_shown(
@@ -218,5 +221,5 @@ def test_a_schedule_whose_time_zone_this_machine_does_not_know_is_shown(
     add(control)
     with control.database.control.write() as conn:
         conn.execute(text("UPDATE schedules SET time_zone = 'Mars/Olympus'"))
-    shown = control.client.schedule("nightly")
+    shown = operation.schedule(control.client, "nightly")
     assert (shown.time_zone, len(shown.upcoming_run_times)) == ("Mars/Olympus", 0)

@@ -7,6 +7,7 @@ import pytest
 from grpc import StatusCode
 
 from control_plane.policy import tokens as policy
+from mediaplane import operation
 from mediaplane.client import Client
 from mediaplane.credentials import Credentials
 from mediaplane.protocol.clock import database_time
@@ -31,7 +32,7 @@ def holding(control: ControlPlane, token: str) -> Client:
 
 
 def test_a_token_made_here_lets_its_holder_in_as_what_it_says(control: ControlPlane) -> None:
-    made = control.client.create_token("console", "viewer", "north")
+    made = operation.create_token(control.client, "console", "viewer", "north")
     assert (made.token.display_name, made.token.creator) == ("console", "local")
     assert (made.token.role, made.token.tenant) == (tokens_v1.ROLE_VIEWER, "north")
     with holding(control, made.secret) as client:
@@ -40,8 +41,8 @@ def test_a_token_made_here_lets_its_holder_in_as_what_it_says(control: ControlPl
 
 
 def test_a_listing_shows_every_token_and_no_secret(control: ControlPlane) -> None:
-    made = [control.client.create_token(f"number {n}", "viewer") for n in range(3)]
-    listed = list(control.client.tokens())
+    made = [operation.create_token(control.client, f"number {n}", "viewer") for n in range(3)]
+    listed = list(operation.tokens(control.client))
     assert [one.token for one in made] == listed
     assert not any(one.secret in repr(listed) for one in made)
     page = control.client.token_service.ListTokens(tokens_v1.ListTokensRequest(page_size=2))
@@ -49,10 +50,10 @@ def test_a_listing_shows_every_token_and_no_secret(control: ControlPlane) -> Non
 
 
 def test_a_revoked_token_is_out_of_use_and_says_since_when(control: ControlPlane) -> None:
-    made = control.client.create_token("console", "viewer")
+    made = operation.create_token(control.client, "console", "viewer")
     with holding(control, made.secret) as client:
         list(client.libraries())
-        revoked = control.client.revoke_token(made.token.name)
+        revoked = operation.revoke_token(control.client, made.token.name)
         assert revoked.HasField("revoke_time")
 
         def is_refused() -> bool:
@@ -63,30 +64,38 @@ def test_a_revoked_token_is_out_of_use_and_says_since_when(control: ControlPlane
             return False
 
         eventually(is_refused)
-    assert control.client.revoke_token(made.token.name) == revoked, "the first time counts"
+    assert operation.revoke_token(control.client, made.token.name) == revoked, (
+        "the first time counts"
+    )
 
 
 def test_whoever_sees_one_tenant_hands_out_tokens_of_that_tenant_alone(
     control: ControlPlane,
 ) -> None:
-    elsewhere = control.client.create_token("south's", "viewer", "south")
+    elsewhere = operation.create_token(control.client, "south's", "viewer", "south")
     with holding(control, add_token(control.database, Role.ADMIN, "north")) as client:
-        assert client.create_token("console", "admin").token.tenant == "north"
-        told = refused(client.create_token, "console", "viewer", "south")
+        assert operation.create_token(client, "console", "admin").token.tenant == "north"
+        told = refused(operation.create_token, client, "console", "viewer", "south")
         assert told.code is StatusCode.PERMISSION_DENIED
-        assert {token.tenant for token in client.tokens()} == {"north"}
-        assert refused(client.revoke_token, elsewhere.token.name).code is StatusCode.NOT_FOUND
-    assert not next(iter(control.client.tokens())).HasField("revoke_time")
+        assert {token.tenant for token in operation.tokens(client)} == {"north"}
+        assert (
+            refused(operation.revoke_token, client, elsewhere.token.name).code
+            is StatusCode.NOT_FOUND
+        )
+    assert not next(iter(operation.tokens(control.client))).HasField("revoke_time")
 
 
 def test_no_token_outlives_its_makers(control: ControlPlane) -> None:
     with control.database.control.read() as conn:
         end = database_time(conn) + HOUR_MS
     with holding(control, add_token(control.database, expires_at=end)) as client:
-        told = refused(client.create_token, "heir", "viewer", "", 2 * 3600.0)
+        told = refused(operation.create_token, client, "heir", "viewer", "", 2 * 3600.0)
         assert told.code is StatusCode.PERMISSION_DENIED
-        assert client.create_token("child", "viewer").token.expire_time.ToMilliseconds() == end
-        child = client.create_token("child", "viewer", "", 60.0).token
+        assert (
+            operation.create_token(client, "child", "viewer").token.expire_time.ToMilliseconds()
+            == end
+        )
+        child = operation.create_token(client, "child", "viewer", "", 60.0).token
     assert child.expire_time.ToMilliseconds() < end
 
 
@@ -106,9 +115,9 @@ def test_no_token_outlives_its_makers(control: ControlPlane) -> None:
 def test_what_cannot_be_a_token_is_refused(
     control: ControlPlane, name: str, tenant: str, lifetime: float | None
 ) -> None:
-    told = refused(control.client.create_token, name, "viewer", tenant, lifetime)
+    told = refused(operation.create_token, control.client, name, "viewer", tenant, lifetime)
     assert told.code is StatusCode.INVALID_ARGUMENT
-    assert list(control.client.tokens()) == []
+    assert list(operation.tokens(control.client)) == []
 
 
 def test_a_token_needs_a_role(control: ControlPlane) -> None:
@@ -122,10 +131,10 @@ def test_that_a_token_is_used_is_written_down_now_and_then(control: ControlPlane
     token = add_token(control.database)
     known = Tokens(control.database.control)
     policy.note_use(control.database.control, known)
-    (before,) = control.client.tokens()
+    (before,) = operation.tokens(control.client)
     assert not before.HasField("last_use_time")
     known.caller(token)
     policy.note_use(control.database.control, known)
-    (after,) = control.client.tokens()
+    (after,) = operation.tokens(control.client)
     assert after.HasField("last_use_time")
     assert known.take_used() == []
