@@ -72,8 +72,8 @@ class Checkpoints:
         stopping = self._leases.stopping
         while not stopping.wait(_LOOK_SECONDS):
             try:
-                if not self._leases.paused.is_set():
-                    self.work_once()
+                # Also while the worker is paused: its calls and beats go on writing to the log.
+                self.work_once()
             except Exception:
                 # The lease lapses and the checkpoint is tried again.
                 log.exception("A checkpoint met an error")

@@ -119,7 +119,7 @@ def _sentence(asked: Any) -> str:
             f"{told}: {output.plural(asked.checkpointed_frames, 'frame')} of the log carried over."
         )
     if state == "pending":
-        return f"{told}: it waits for a worker that is not paused (`mediaplane worker list`)."
+        return f"{told}: it waits for its time, or for a worker (`mediaplane worker list`)."
     return f"{told}. {asked.error_message}".rstrip()
 
 

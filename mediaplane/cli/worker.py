@@ -53,7 +53,10 @@ def list_workers(session: Session, limit: Limit = None, as_json: Json = False) -
 def pause(
     session: Session, worker: WorkerId = None, every: All = False, as_json: Json = False
 ) -> None:
-    """Have a worker finish what it has in hand and then take no more work."""
+    """Have a worker finish what it has in hand and then take no more work.
+
+    It still carries SQLite's log over, which keeps no work waiting.
+    """
     _tell(session, "pause", worker, every=every, as_json=as_json)
 
 

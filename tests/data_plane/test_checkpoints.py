@@ -253,17 +253,25 @@ def test_a_worker_looks_for_checkpoints_until_it_stops(database: Databases) -> N
     assert thread.join(10)
 
 
-def test_a_paused_worker_takes_no_checkpoint(database: Databases) -> None:
+def test_a_paused_worker_still_carries_out_checkpoints(database: Databases) -> None:
     leases = Leases("worker-1")
     leases.paused.set()
     thread = Checkpoints(database.data, leases, DataSettings())
     thread.start()
     checkpoint_id = add(database)
-    assert get(database, checkpoint_id)["status"] == "pending"
-    leases.paused.clear()
     eventually(lambda: get(database, checkpoint_id)["status"] == "completed")
     leases.stopping.set()
     assert thread.join(10)
+
+
+def test_a_worker_that_is_stopping_takes_no_checkpoint(database: Databases) -> None:
+    leases = Leases("worker-1")
+    leases.stopping.set()
+    thread = Checkpoints(database.data, leases, DataSettings())
+    checkpoint_id = add(database)
+    thread.start()
+    assert thread.join(10)
+    assert get(database, checkpoint_id)["status"] == "pending"
 
 
 @modes
