@@ -121,7 +121,8 @@ def services(database: Database, feed: Feed, settings: ControlSettings) -> list[
     duplicate_service, worker_service = DuplicateService(database), WorkerService(database)
     maintenance_service = MaintenanceService(database, settings.checkpoint_interval_seconds)
     schedule_service = ScheduleService(database, settings.retention_days)
-    token_service, audit_service = TokenService(database), AuditService(database)
+    token_service = TokenService(database, settings.remote_token_days)
+    audit_service = AuditService(database)
     thumbnail_service = ThumbnailService(database, settings.thumbnail_capacity)
     return [
         ("mediaplane.v1.JobService", lambda s: add_JobServiceServicer_to_server(job_service, s)),

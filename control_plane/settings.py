@@ -42,6 +42,9 @@ class ControlSettings(TransportSettings):
     audit_days: float = setting(
         365.0, "Days for which the audit log is kept; 0 is for ever.", minimum=0
     )
+    remote_token_days: float = setting(
+        366.0, "Most days that a token made from another machine may work for.", minimum=0.01
+    )
     thumbnail_capacity: int = setting(
         10_000, "Most requested thumbnails that may wait for a worker.", minimum=1
     )

@@ -50,11 +50,17 @@ def run_schedule(client: Client, name: str) -> schedules_v1.Schedule:
 
 
 def create_token(
-    client: Client, name: str, role: str, tenant: str = "", lifetime_seconds: float | None = None
+    client: Client,
+    name: str,
+    role: str,
+    tenant: str = "",
+    lifetime_seconds: float | None = None,
+    *,
+    never_expires: bool = False,
 ) -> tokens_v1.CreateTokenResponse:
     """Make a token; role by its short lowercase name."""
     token = tokens_v1.Token(display_name=name, role=f"ROLE_{role.upper()}", tenant=tenant)
-    request = tokens_v1.CreateTokenRequest(token=token)
+    request = tokens_v1.CreateTokenRequest(token=token, never_expires=never_expires)
     if lifetime_seconds is not None:
         request.lifetime.FromNanoseconds(round(lifetime_seconds * 1e9))
     return client.token_service.CreateToken(request)

@@ -18,8 +18,9 @@ from mediaplane.v1.token_service_pb2_grpc import TokenServiceServicer
 class TokenService(TokenServiceServicer):
     """The tokens of this installation."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, remote_token_days: float) -> None:
         self._database = database
+        self._remote_token_days = remote_token_days
 
     def CreateToken(
         self, request: pb.CreateTokenRequest, context: grpc.ServicerContext
@@ -29,10 +30,14 @@ class TokenService(TokenServiceServicer):
             raise InvalidArgument(f"token.role is missing; give one of: {', '.join(Role)}.")
         seconds = request.lifetime.ToNanoseconds() / 1e9 if request.HasField("lifetime") else None
         wanted = rules.Wanted(
-            request.token.display_name, Role(role), tenants.chosen(request.token.tenant), seconds
+            request.token.display_name,
+            Role(role),
+            tenants.chosen(request.token.tenant),
+            seconds,
+            request.never_expires,
         )
         with self._database.write() as conn:
-            row, secret = rules.create(conn, wanted)
+            row, secret = rules.create(conn, wanted, self._remote_token_days)
             message = _token(row)
             audit.concerns(message.name)
         return pb.CreateTokenResponse(token=message, secret=secret)

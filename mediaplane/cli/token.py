@@ -21,6 +21,7 @@ ROLES = ("viewer", "operator", "admin", "worker")
     "create",
     examples=[
         "mediaplane token create console --role viewer",
+        "mediaplane token create monitoring --role worker --never",
         "mediaplane token create nightly-scan --role operator --tenant north --days 90 --json",
     ],
 )
@@ -43,8 +44,18 @@ def create(
     ] = "",
     days: Annotated[
         float | None,
-        typer.Option("--days", help="Days until it expires; else never.", show_default=False),
+        typer.Option(
+            "--days",
+            help="Days until it expires; else 90, or as many as you may give.",
+            show_default=False,
+        ),
     ] = None,
+    never: Annotated[
+        bool,
+        typer.Option(
+            "--never", help="It never expires; only on the machine of the control plane itself."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Make a token and print it. It is shown this once: the database keeps only a hash of it.
@@ -54,18 +65,22 @@ def create(
     """
     if role not in ROLES:
         raise typer.BadParameter(f"choose one of {', '.join(ROLES)}.", param_hint="--role")
+    if never and days is not None:
+        raise typer.BadParameter("give either --days or --never.", param_hint="--never")
     from mediaplane import operation  # noqa: PLC0415 - imports gRPC
 
     with session.client() as client:
         seconds = None if days is None else days * 24 * 3600
-        made = operation.create_token(client, name, role, tenant, seconds)
+        made = operation.create_token(client, name, role, tenant, seconds, never_expires=never)
     if as_json:
         output.json_document(document(made.token) | {"secret": made.secret})
         return
     # The token alone on the standard output, so that it can go straight into a file.
     output.say(made.secret)
+    end = local_time(made.token, "expire_time")
     output.tell(
-        f"This is token {last_part(made.token.name)}; it cannot be shown again."
+        f"This is token {last_part(made.token.name)}; it cannot be shown again, and works"
+        f" {f'until {end}' if end else 'until it is revoked'}."
         f" `mediaplane token revoke {last_part(made.token.name)}` takes it out of use."
     )
 

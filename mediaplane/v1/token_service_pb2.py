@@ -26,27 +26,27 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!mediaplane/v1/token_service.proto\x12\rmediaplane.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb5\x02\n\x05Token\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x02 \x01(\t\x12!\n\x04role\x18\x03 \x01(\x0e\x32\x13.mediaplane.v1.Role\x12\x0e\n\x06tenant\x18\x04 \x01(\t\x12\x0f\n\x07\x63reator\x18\x05 \x01(\t\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x65xpire_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0brevoke_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rlast_use_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"f\n\x12\x43reateTokenRequest\x12#\n\x05token\x18\x01 \x01(\x0b\x32\x14.mediaplane.v1.Token\x12+\n\x08lifetime\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"J\n\x13\x43reateTokenResponse\x12#\n\x05token\x18\x01 \x01(\x0b\x32\x14.mediaplane.v1.Token\x12\x0e\n\x06secret\x18\x02 \x01(\t\":\n\x11ListTokensRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"S\n\x12ListTokensResponse\x12$\n\x06tokens\x18\x01 \x03(\x0b\x32\x14.mediaplane.v1.Token\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\"\n\x12RevokeTokenRequest\x12\x0c\n\x04name\x18\x01 \x01(\t*a\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_VIEWER\x10\x01\x12\x11\n\rROLE_OPERATOR\x10\x02\x12\x0e\n\nROLE_ADMIN\x10\x03\x12\x0f\n\x0bROLE_WORKER\x10\x04\x32\xff\x01\n\x0cTokenService\x12T\n\x0b\x43reateToken\x12!.mediaplane.v1.CreateTokenRequest\x1a\".mediaplane.v1.CreateTokenResponse\x12Q\n\nListTokens\x12 .mediaplane.v1.ListTokensRequest\x1a!.mediaplane.v1.ListTokensResponse\x12\x46\n\x0bRevokeToken\x12!.mediaplane.v1.RevokeTokenRequest\x1a\x14.mediaplane.v1.Tokenb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!mediaplane/v1/token_service.proto\x12\rmediaplane.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb5\x02\n\x05Token\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x02 \x01(\t\x12!\n\x04role\x18\x03 \x01(\x0e\x32\x13.mediaplane.v1.Role\x12\x0e\n\x06tenant\x18\x04 \x01(\t\x12\x0f\n\x07\x63reator\x18\x05 \x01(\t\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x65xpire_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0brevoke_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rlast_use_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"}\n\x12\x43reateTokenRequest\x12#\n\x05token\x18\x01 \x01(\x0b\x32\x14.mediaplane.v1.Token\x12+\n\x08lifetime\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x15\n\rnever_expires\x18\x03 \x01(\x08\"J\n\x13\x43reateTokenResponse\x12#\n\x05token\x18\x01 \x01(\x0b\x32\x14.mediaplane.v1.Token\x12\x0e\n\x06secret\x18\x02 \x01(\t\":\n\x11ListTokensRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"S\n\x12ListTokensResponse\x12$\n\x06tokens\x18\x01 \x03(\x0b\x32\x14.mediaplane.v1.Token\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\"\n\x12RevokeTokenRequest\x12\x0c\n\x04name\x18\x01 \x01(\t*a\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_VIEWER\x10\x01\x12\x11\n\rROLE_OPERATOR\x10\x02\x12\x0e\n\nROLE_ADMIN\x10\x03\x12\x0f\n\x0bROLE_WORKER\x10\x04\x32\xff\x01\n\x0cTokenService\x12T\n\x0b\x43reateToken\x12!.mediaplane.v1.CreateTokenRequest\x1a\".mediaplane.v1.CreateTokenResponse\x12Q\n\nListTokens\x12 .mediaplane.v1.ListTokensRequest\x1a!.mediaplane.v1.ListTokensResponse\x12\x46\n\x0bRevokeToken\x12!.mediaplane.v1.RevokeTokenRequest\x1a\x14.mediaplane.v1.Tokenb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'mediaplane.v1.token_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ROLE']._serialized_start=790
-  _globals['_ROLE']._serialized_end=887
+  _globals['_ROLE']._serialized_start=813
+  _globals['_ROLE']._serialized_end=910
   _globals['_TOKEN']._serialized_start=118
   _globals['_TOKEN']._serialized_end=427
   _globals['_CREATETOKENREQUEST']._serialized_start=429
-  _globals['_CREATETOKENREQUEST']._serialized_end=531
-  _globals['_CREATETOKENRESPONSE']._serialized_start=533
-  _globals['_CREATETOKENRESPONSE']._serialized_end=607
-  _globals['_LISTTOKENSREQUEST']._serialized_start=609
-  _globals['_LISTTOKENSREQUEST']._serialized_end=667
-  _globals['_LISTTOKENSRESPONSE']._serialized_start=669
-  _globals['_LISTTOKENSRESPONSE']._serialized_end=752
-  _globals['_REVOKETOKENREQUEST']._serialized_start=754
-  _globals['_REVOKETOKENREQUEST']._serialized_end=788
-  _globals['_TOKENSERVICE']._serialized_start=890
-  _globals['_TOKENSERVICE']._serialized_end=1145
+  _globals['_CREATETOKENREQUEST']._serialized_end=554
+  _globals['_CREATETOKENRESPONSE']._serialized_start=556
+  _globals['_CREATETOKENRESPONSE']._serialized_end=630
+  _globals['_LISTTOKENSREQUEST']._serialized_start=632
+  _globals['_LISTTOKENSREQUEST']._serialized_end=690
+  _globals['_LISTTOKENSRESPONSE']._serialized_start=692
+  _globals['_LISTTOKENSRESPONSE']._serialized_end=775
+  _globals['_REVOKETOKENREQUEST']._serialized_start=777
+  _globals['_REVOKETOKENREQUEST']._serialized_end=811
+  _globals['_TOKENSERVICE']._serialized_start=913
+  _globals['_TOKENSERVICE']._serialized_end=1168
 # @@protoc_insertion_point(module_scope)

@@ -61,7 +61,8 @@ class TokenServiceServicer:
     def CreateToken(self, request, context):
         """Makes a token and returns it, this once: the database keeps only a hash of it. No token reaches
         further than its maker: PERMISSION_DENIED for a tenant that the caller does not see, or for a
-        token that would outlive the caller's own.
+        token that would outlive the caller's own. From another machine it is also PERMISSION_DENIED
+        to make one that works for longer than the control plane allows (366 days unless set).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -21,7 +21,8 @@ class TokenServiceStub:
     CreateToken: _grpc.UnaryUnaryMultiCallable[_token_service_pb2.CreateTokenRequest, _token_service_pb2.CreateTokenResponse]
     """Makes a token and returns it, this once: the database keeps only a hash of it. No token reaches
     further than its maker: PERMISSION_DENIED for a tenant that the caller does not see, or for a
-    token that would outlive the caller's own.
+    token that would outlive the caller's own. From another machine it is also PERMISSION_DENIED
+    to make one that works for longer than the control plane allows (366 days unless set).
     """
     ListTokens: _grpc.UnaryUnaryMultiCallable[_token_service_pb2.ListTokensRequest, _token_service_pb2.ListTokensResponse]
     """Lists tokens by number ascending, those that have expired or were revoked included."""
@@ -43,7 +44,8 @@ class TokenServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _token_service_pb2.CreateTokenResponse:
         """Makes a token and returns it, this once: the database keeps only a hash of it. No token reaches
         further than its maker: PERMISSION_DENIED for a tenant that the caller does not see, or for a
-        token that would outlive the caller's own.
+        token that would outlive the caller's own. From another machine it is also PERMISSION_DENIED
+        to make one that works for longer than the control plane allows (366 days unless set).
         """
 
     @_abc_1.abstractmethod

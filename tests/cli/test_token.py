@@ -44,6 +44,15 @@ def test_a_new_token_stands_alone_on_the_standard_output(terminal: Terminal) -> 
     assert "cannot be shown again" in made.stderr
 
 
+def test_a_token_that_never_expires_has_to_be_asked_for(terminal: Terminal) -> None:
+    usual = terminal.type("token", "create", "console", "--role", "viewer")
+    assert "works until 2" in usual.stderr
+    lasting = terminal.type("token", "create", "console", "--role", "viewer", "--never")
+    assert "works until it is revoked" in lasting.stderr
+    words = ["token", "create", "console", "--role", "viewer", "--never", "--days", "3"]
+    assert "either --days or --never" in terminal.type(*words, code=2).stderr
+
+
 def test_a_token_serves_from_the_environment_and_from_a_file(
     terminal: Terminal, tmp_path: Path
 ) -> None:

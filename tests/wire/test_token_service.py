@@ -1,5 +1,7 @@
 """Tokens are made, listed and revoked over the wire, and none reaches further than its maker."""
 
+from contextvars import copy_context
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -10,15 +12,20 @@ from control_plane.policy import tokens as policy
 from mediaplane import operation
 from mediaplane.client import Client
 from mediaplane.credentials import Credentials
+from mediaplane.errors import PermissionDenied
+from mediaplane.identity import Caller, identify
 from mediaplane.protocol.clock import database_time
-from mediaplane.protocol.values import Role
+from mediaplane.protocol.values import Peer, Role
 from mediaplane.tokens import Tokens
 from mediaplane.v1 import token_service_pb2 as tokens_v1
-from tests.support.control import ControlPlane, Refusal, refusal_of
+from tests.support.control import ControlPlane, Refusal, refusal_of, serving_control
+from tests.support.databases import Databases
 from tests.support.tokens import add_token
 from tests.support.waiting import eventually
 
 HOUR_MS = 3_600_000
+DAY_SECONDS = 24 * 3600.0
+DAY_MS = 24 * HOUR_MS
 
 
 def refused(call: Any, *arguments: Any) -> Refusal:
@@ -97,6 +104,60 @@ def test_no_token_outlives_its_makers(control: ControlPlane) -> None:
         )
         child = operation.create_token(client, "child", "viewer", "", 60.0).token
     assert child.expire_time.ToMilliseconds() < end
+
+
+def days_left(control: ControlPlane, token: tokens_v1.Token) -> float:
+    with control.database.control.read() as conn:
+        now = database_time(conn)
+    return (token.expire_time.ToMilliseconds() - now) / DAY_MS
+
+
+def test_a_token_works_for_ninety_days_unless_told_otherwise(control: ControlPlane) -> None:
+    made = operation.create_token(control.client, "console", "viewer")
+    assert 89.9 < days_left(control, made.token) <= 90
+
+
+def test_on_the_machine_itself_a_token_may_last_for_ever(control: ControlPlane) -> None:
+    made = operation.create_token(control.client, "console", "viewer", never_expires=True)
+    assert not made.token.HasField("expire_time")
+    thousand = operation.create_token(control.client, "console", "viewer", "", 1000 * DAY_SECONDS)
+    assert days_left(control, thousand.token) > 999
+
+
+def test_a_token_made_from_another_machine_always_ends(database: Databases, tmp_path: Path) -> None:
+    with (
+        serving_control(database, tmp_path, remote_token_days=30.0) as control,
+        holding(control, add_token(database)) as client,
+    ):
+        with pytest.raises(grpc.RpcError) as caught:
+            operation.create_token(client, "backdoor", "admin", never_expires=True)
+        assert refusal_of(caught.value).code is StatusCode.PERMISSION_DENIED
+        told = refused(operation.create_token, client, "heir", "admin", "", 31 * DAY_SECONDS)
+        assert told.code is StatusCode.PERMISSION_DENIED
+        assert "at most 30 days" in told.text
+        assert days_left(control, operation.create_token(client, "usual", "admin").token) <= 30
+        longest = operation.create_token(client, "longest", "admin", "", 30 * DAY_SECONDS)
+        assert days_left(control, longest.token) > 29.9
+
+
+@pytest.mark.parametrize("peer", [peer for peer in Peer if peer is not Peer.LOCAL])
+def test_however_a_remote_caller_is_known_it_makes_no_token_without_an_end(
+    database: Databases, peer: Peer
+) -> None:
+    def create() -> None:
+        identify(Caller("somebody", Role.ADMIN, None, peer))
+        wanted = policy.Wanted("backdoor", Role.ADMIN, None, None, never_expires=True)
+        with database.control.write() as conn:
+            policy.create(conn, wanted, 366)
+
+    with pytest.raises(PermissionDenied):
+        copy_context().run(create)
+
+
+def test_a_token_cannot_both_end_and_never_expire(control: ControlPlane) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        operation.create_token(control.client, "console", "viewer", "", 60.0, never_expires=True)
+    assert refusal_of(caught.value).code is StatusCode.INVALID_ARGUMENT
 
 
 @pytest.mark.parametrize(
