@@ -27,6 +27,7 @@ from tests.support.scanning import context, put, scanned
 from tests.support.waiting import eventually, must_not_block
 
 BLOCK = 128 << 10
+TOLD = 1 << 20
 LONG_AGO_NS = 10**18
 
 
@@ -91,7 +92,7 @@ def let_the_clock_tick(path: Path) -> None:
     probe.unlink()
 
 
-@pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK])
+@pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, TOLD, TOLD + 1])
 def test_the_digest_is_that_of_the_whole_file(root: Path, size: int) -> None:
     content = (bytes(range(251)) * (size // 251 + 1))[:size]
     put(root, b"file", content)
@@ -123,7 +124,7 @@ def test_a_file_that_changed_since_the_scan_gets_no_hash(root: Path) -> None:
 
 def rewrite(path: Path) -> None:
     with path.open("r+b") as file:
-        file.seek(2 * BLOCK)
+        file.seek(2 * TOLD)
         file.write(b"other")
 
 
@@ -144,9 +145,9 @@ def append(path: Path) -> None:
         rewrite,
         rewrite_in_secret,
         append,
-        lambda path: os.truncate(path, BLOCK // 2),
+        lambda path: os.truncate(path, TOLD // 2),
         lambda path: os.truncate(path, 0),
-        lambda path: path.write_bytes(b"y" * 3 * BLOCK),
+        lambda path: path.write_bytes(b"y" * 3 * TOLD),
         lambda path: path.with_name("new").rename(path),
     ],
     ids=["in part", "in secret", "appended", "cut", "emptied", "whole", "renamed over"],
@@ -155,8 +156,8 @@ def test_a_file_that_changes_while_it_is_hashed_gets_no_hash(
     root: Path, deed: Callable[[Path], object]
 ) -> None:
     path = root / "file"
-    path.write_bytes(b"x" * 3 * BLOCK)
-    path.with_name("new").write_bytes(b"y" * 3 * BLOCK)
+    path.write_bytes(b"x" * 3 * TOLD)
+    path.with_name("new").write_bytes(b"y" * 3 * TOLD)
     os.utime(path, ns=(LONG_AGO_NS, LONG_AGO_NS))
     let_the_clock_tick(path)
     file = to_hash(root, b"file")
@@ -169,12 +170,12 @@ def test_a_file_that_changes_while_it_is_hashed_gets_no_hash(
 
 
 def test_a_file_that_never_stops_growing_is_given_up(root: Path) -> None:
-    put(root, b"file", b"x" * 2 * BLOCK)
+    put(root, b"file", b"x" * 2 * TOLD)
     file = to_hash(root, b"file")
 
     def grow() -> None:
         with (root / "file").open("ab") as growing:
-            growing.write(b"x" * BLOCK)
+            growing.write(b"x" * TOLD)
 
     control = Meddling(grow, times=1000)
     with must_not_block():
