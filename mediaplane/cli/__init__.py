@@ -1,5 +1,6 @@
 """The command line: `mediaplane`."""
 
+import gc
 import signal
 import sys
 from types import FrameType
@@ -14,12 +15,16 @@ def main() -> NoReturn:
     """Run one command; 0 when it worked, 1 when it failed, 2 when it was not understood."""
     signal.signal(signal.SIGTERM, _terminate)
     signal.signal(signal.SIGHUP, _terminate)
+    # What is loaded stays to the end: to look for garbage in it took a sixth of a short command.
+    gc.set_threshold(50_000)
     try:
         from mediaplane.cli.app import app  # noqa: PLC0415 - Ctrl-C may come while this loads
 
         app(prog_name="mediaplane")
     except KeyboardInterrupt:
         sys.exit(130)
+    finally:
+        gc.freeze()
     sys.exit(0)
 
 
