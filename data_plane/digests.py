@@ -20,7 +20,13 @@ TAIL_BYTES = 4 << 10
 _BLOCK_BYTES = 128 << 10
 # How much is read before somebody is told of it: often enough to stop at once.
 _TOLD_BYTES = 1 << 20
-_HASHERS: dict[str, Any] = {HashAlgorithm.BLAKE3: blake3, HashAlgorithm.SHA256: hashlib.sha256}
+# In place of an algorithm: the prefix hash is wanted.
+ENDS = "ends"
+_HASHERS: dict[str, Any] = {
+    HashAlgorithm.BLAKE3: blake3,
+    HashAlgorithm.SHA256: hashlib.sha256,
+    ENDS: blake3,
+}
 CHANGED = ("changed", "It has changed since the scan; scan the library again.")
 
 # Who writes to a file can put its mtime back, but not its ctime. The inode tells of a file that
@@ -39,18 +45,20 @@ def hash_file(
     file: ToHash, open_file: Callable[[bytes], int], read: Callable[[int], None]
 ) -> Hashed | Unhashed:
     """Hash a file that still is as it was scanned; `read` is told of the bytes as they come."""
-    return _hash_as_scanned(file, open_file, lambda fd: _digest(file, fd, read))
-
-
-def hash_prefix(file: ToHash, open_file: Callable[[bytes], int]) -> Hashed | Unhashed:
-    """Hash the first and the last bytes of a file that still is as it was scanned."""
-    return _hash_as_scanned(file, open_file, lambda fd: _digest_ends(fd, file.size_bytes))
-
-
-def _digest_ends(descriptor: int, size_bytes: int) -> bytes:
-    head = _read_at(descriptor, 0, HEAD_BYTES)
-    tail = _read_at(descriptor, max(HEAD_BYTES, size_bytes - TAIL_BYTES), TAIL_BYTES)
-    return blake3(head + tail).digest()
+    try:
+        descriptor = open_file(file.rel_path)
+        try:
+            before = os.fstat(descriptor)
+            if state_of(before) != (file.size_bytes, file.mtime_ns):
+                return Unhashed(file, *CHANGED)
+            digest = _digest(file, descriptor, read)
+            if _version(os.fstat(descriptor)) != _version(before):
+                return Unhashed(file, *CHANGED)
+            return Hashed(file, digest)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        return Unhashed(file, *explain(error))
 
 
 def _read_at(descriptor: int, offset: int, length: int) -> bytes:
@@ -62,38 +70,26 @@ def _read_at(descriptor: int, offset: int, length: int) -> bytes:
     return content
 
 
-def _hash_as_scanned(
-    file: ToHash, open_file: Callable[[bytes], int], digest_of: Callable[[int], bytes]
-) -> Hashed | Unhashed:
-    try:
-        descriptor = open_file(file.rel_path)
-        try:
-            before = os.fstat(descriptor)
-            if state_of(before) != (file.size_bytes, file.mtime_ns):
-                return Unhashed(file, *CHANGED)
-            digest = digest_of(descriptor)
-            if _version(os.fstat(descriptor)) != _version(before):
-                return Unhashed(file, *CHANGED)
-            return Hashed(file, digest)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        return Unhashed(file, *explain(error))
-
-
-def hash_small(
+def hash_at_once(
     descriptor: int, found: os.stat_result, size_bytes: int, mtime_ns: int, algorithm: str
 ) -> Answer:
-    """Hash a small file in one go, and close it; `found` is what its name led to before."""
+    """Hash a small file, or the ends of any, and close it; `found` is what its name led to."""
     try:
         if state_of(found) != (size_bytes, mtime_ns):
             return CHANGED
-        content = _read_at(descriptor, 0, size_bytes)
+        content = _read_at(descriptor, 0, HEAD_BYTES if algorithm == ENDS else size_bytes)
+        if algorithm == ENDS:
+            content += _read_at(descriptor, tail_offset(size_bytes), TAIL_BYTES)
         if _version(os.fstat(descriptor)) != _version(found):
             return CHANGED
     finally:
         os.close(descriptor)
     return bytes(_HASHERS[algorithm](content).digest())
+
+
+def tail_offset(size_bytes: int) -> int:
+    """Return where the last bytes begin that the prefix hash covers."""
+    return max(HEAD_BYTES, size_bytes - TAIL_BYTES)
 
 
 def _digest(file: ToHash, descriptor: int, read: Callable[[int], None]) -> bytes:

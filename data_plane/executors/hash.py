@@ -4,10 +4,11 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from operator import attrgetter
 
-from data_plane.digests import HEAD_BYTES, TAIL_BYTES, hash_file, hash_prefix
+from data_plane.batches import answer_files
+from data_plane.digests import ENDS, HEAD_BYTES, TAIL_BYTES, hash_file
 from data_plane.executor import (
     Context,
     Hashed,
@@ -50,13 +51,14 @@ def _hash_prefixes(files: Sequence[ToHash], ctx: Context) -> HashResult:
     result = HashResult()
     with ExitStack() as stack:
         jails = _Jails(ctx, stack)
-        for file in files:
-            ctx.control.check()
-            jail = jails.of(file.root)
-            found = hash_prefix(file, jail.open_file) if jail else None
-            if isinstance(found, Hashed):
-                result.prefixes.append(found)
-            ctx.spend(HEAD_BYTES + TAIL_BYTES)
+        for jail, batch in _batches(files, jails):
+            ends = [(file.rel_path, file.size_bytes, file.mtime_ns, ENDS) for file in batch]
+            with closing(answer_files(jail.fileno(), ends)) as answers:
+                for file, answer in zip(batch, chain.from_iterable(answers), strict=True):
+                    ctx.control.check()
+                    ctx.spend(HEAD_BYTES + TAIL_BYTES)
+                    if isinstance(answer, bytes):
+                        result.prefixes.append(Hashed(file, answer))
     return result
 
 

@@ -4,22 +4,19 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 
 import pytest
 from blake3 import blake3
 
-from data_plane import hasher, hashers
-from data_plane.digests import CHANGED, hash_small
+from data_plane import hashers
 from data_plane.executor import Cancelled, Control, Hashed, HashResult, ToHash
 from data_plane.executors.hash import BATCH_FILES, MANY_FILES, hash_files
-from data_plane.hasher import answer_files
 from data_plane.hashers import Hasher, hash_elsewhere
 from data_plane.jail import Jail
 from mediaplane.protocol.kinds import SMALL_BYTES
 from mediaplane.protocol.values import HashAlgorithm
-from tests.support.scanning import context, put
+from tests.support.scanning import context
 from tests.support.waiting import eventually
 
 FILES = 2 * BATCH_FILES + 10
@@ -138,43 +135,6 @@ def test_answers_that_nobody_waits_for_are_not_taken_for_others(
         left.close()
     expected = digests(files[20:23])
     assert others == [Hashed(file, expected[file.file_id]) for file in files[20:23]]
-
-
-def test_a_file_that_took_the_place_of_the_one_found_gets_no_hash(tmp_path: Path) -> None:
-    for name in ("found", "opened"):
-        (tmp_path / name).write_bytes(name[:5].encode())
-        os.utime(tmp_path / name, ns=(1, 1))
-    found = os.stat(tmp_path / "found")
-    opened = [os.open(tmp_path / name, os.O_RDONLY) for name in ("found", "opened")]
-    answers = [hash_small(descriptor, found, 5, 1, "blake3") for descriptor in opened]
-    assert answers == [blake3(b"found").digest(), CHANGED]
-
-
-def test_files_that_are_not_in_memory_are_hashed_all_the_same(
-    files: list[ToHash], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # As if every window of files came from the disk.
-    monkeypatch.setattr(hasher, "_blocks_read", count().__next__)
-    ahead = []
-    monkeypatch.setattr(os, "posix_fadvise", lambda *call: ahead.append(call))
-    root = os.open(files[0].root, os.O_PATH)
-    answers = answer_files(root, [(file.rel_path, *file[3:]) for file in files])
-    os.close(root)
-    assert answers == list(digests(files).values())
-    # All but the first window, which showed that the disk is needed.
-    assert 0 < len(ahead) < len(files)
-
-
-def test_no_descriptor_stays_open_behind_a_batch(tmp_path: Path) -> None:
-    for number in range(100):
-        put(tmp_path, b"folder %d/file" % (number % 3), b"content")
-    put(tmp_path, b"other", b"content")
-    files = [(b"folder %d/file" % (number % 3), 7, 0, "blake3") for number in range(100)]
-    root = os.open(tmp_path, os.O_PATH)
-    before = os.listdir("/proc/self/fd")
-    assert len(answer_files(root, [*files, (b"gone/file", 7, 0, "blake3")])) == 101
-    assert os.listdir("/proc/self/fd") == before
-    os.close(root)
 
 
 def test_a_process_ends_with_whoever_started_it(files: list[ToHash], tmp_path: Path) -> None:
