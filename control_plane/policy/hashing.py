@@ -13,7 +13,7 @@ from mediaplane.protocol.driver import Row
 # 2,000 files in each, SQLite took a third longer for a whole job), small enough that a worker which
 # dies loses little. The first are smaller: workers share a small library as well.
 SHARD_FILES = 8000
-SHARD_BYTES = 1 << 30
+SHARD_BYTES = 256 << 20
 _FIRST_FILES = 1000
 # Few, so that all workers share them: until they are done nobody knows what else to read.
 PREFIX_FILES = 250
