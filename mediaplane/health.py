@@ -4,7 +4,6 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import grpc
@@ -12,6 +11,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from sqlalchemy.exc import SQLAlchemyError
 
 from mediaplane.errors import UnusableSettings
+from mediaplane.interceptors import AtOnce
+from mediaplane.places import spare_places
 from mediaplane.protocol import revision
 from mediaplane.protocol.database import Database
 
@@ -40,9 +41,10 @@ def answering(
         yield served
         return
     probes = _Probes(database, served, stop, patience_seconds)
+    places = spare_places()
     server = grpc.server(
-        ThreadPoolExecutor(2, thread_name_prefix="probes"),
-        maximum_concurrent_rpcs=64,
+        places,
+        interceptors=[AtOnce(places)],
         options=[("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", 4096)],
     )
     health_pb2_grpc.add_HealthServicer_to_server(probes, server)

@@ -1,8 +1,7 @@
 """What happens around every call of both planes: a place, a caller, a rule, and a status."""
 
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, NoReturn
 
 import grpc
@@ -11,14 +10,17 @@ from grpc_status import rpc_status
 
 from mediaplane import authorization, traces
 from mediaplane.authentication import authenticate
-from mediaplane.errors import Overloaded
+from mediaplane.errors import CallerError, Overloaded
 from mediaplane.identity import Caller, identify
+from mediaplane.places import Places
 from mediaplane.protocol import audit
 from mediaplane.protocol.audit import Entry
 from mediaplane.protocol.values import Peer
 from mediaplane.statuses import status_of
 from mediaplane.tokens import Tokens
 
+# Returns the request of a call, or its stream of requests.
+Receive = Callable[[Any, grpc.ServicerContext], Any]
 # Takes note of a call that might have changed something and was refused, with its code.
 NoteRefusal = Callable[[Entry, str], None]
 
@@ -33,29 +35,16 @@ KINDS: dict[tuple[bool, bool], tuple[str, Callable[..., Any]]] = {
 }
 
 
-class Places(ThreadPoolExecutor):
-    """The threads that answer calls, which know how many calls they have been given."""
+class AtOnce(grpc.ServerInterceptor):
+    """Has every call answered by places that never wait for long; for health checks alone."""
 
-    def __init__(self, threads: int, waiting: int) -> None:
-        super().__init__(threads, thread_name_prefix="grpc")
-        self._limit = threads + waiting
-        self._lock = threading.Lock()
-        self._taken = 0
+    def __init__(self, places: Places) -> None:
+        self._places = places
 
-    def submit(self, *arguments: Any, **options: Any) -> "Future[Any]":
-        """Take a call on, and count it until it has ended."""
-        self._count(1)
-        future = super().submit(*arguments, **options)
-        future.add_done_callback(lambda _: self._count(-1))
-        return future
-
-    def _count(self, change: int) -> None:
-        with self._lock:
-            self._taken += change
-
-    @property
-    def are_taken(self) -> bool:
-        return self._taken >= self._limit
+    def intercept_service(self, continuation: Any, details: Any) -> Any:
+        """Wrap the handler of a call."""
+        handler = continuation(details)
+        return None if handler is None else _answered_at_once(self._places, handler)
 
 
 class Guard(grpc.ServerInterceptor):
@@ -64,7 +53,7 @@ class Guard(grpc.ServerInterceptor):
     def __init__(
         self,
         places: Places,
-        spare: ThreadPoolExecutor,
+        spare: Places,
         tokens: Tokens | None,
         note_refusal: NoteRefusal | None,
     ) -> None:
@@ -80,27 +69,22 @@ class Guard(grpc.ServerInterceptor):
         if handler is None:
             return None
         if details.method.startswith(_HEALTH):
-            return self._health(handler)
+            return _answered_at_once(self._spare, handler)
         if self._places.are_taken:
             return self._refusal(details.method)
-        name, kind = KINDS[handler.request_streaming, handler.response_streaming]
+        name, _ = KINDS[handler.request_streaming, handler.response_streaming]
+        _, kind = KINDS[True, handler.response_streaming]
         wrap = self._stream if handler.response_streaming else self._call
         return kind(
-            wrap(getattr(handler, name), details.method),
-            handler.request_deserializer,
+            wrap(getattr(handler, name), details.method, self._receiver(handler)),
+            handler.request_deserializer if handler.request_streaming else None,
             handler.response_serializer,
         )
 
-    def _health(self, handler: Any) -> Any:
-        if not handler.unary_unary:
-            return handler  # it holds no thread while it waits
-
-        def check(request: Any, context: grpc.ServicerContext) -> Any:
-            return handler.unary_unary(request, context)
-
-        return grpc.unary_unary_rpc_method_handler(
-            self._at_once(check), handler.request_deserializer, handler.response_serializer
-        )
+    def _receiver(self, handler: Any) -> Receive:
+        if handler.request_streaming:
+            return lambda requests, _context: requests
+        return partial(self._places.request, deserialize=handler.request_deserializer)
 
     def _refusal(self, method: str) -> Any:
         def refuse(_requests: Any, context: grpc.ServicerContext) -> NoReturn:
@@ -108,22 +92,23 @@ class Guard(grpc.ServerInterceptor):
             _abort(context, status_of(error, method))
 
         # As a stream, so that the request is not waited for.
-        return grpc.stream_unary_rpc_method_handler(self._at_once(refuse))
+        return grpc.stream_unary_rpc_method_handler(_run_by(self._spare, refuse))
 
-    def _at_once(self, behaviour: Callable[..., Any]) -> Callable[..., Any]:
-        # Where gRPC looks for a pool other than its own.
-        behaviour.experimental_thread_pool = self._spare  # type: ignore[attr-defined]
-        return behaviour
-
-    def _call(self, behaviour: Callable[..., Any], method: str) -> Callable[..., Any]:
-        def call(request: Any, context: grpc.ServicerContext) -> Any:
+    def _call(
+        self, behaviour: Callable[..., Any], method: str, receive: Receive
+    ) -> Callable[..., Any]:
+        def call(requests: Any, context: grpc.ServicerContext) -> Any:
             entry = None
             try:
+                # First: who is not known is not waited for.
                 caller = authenticate(context, self._tokens)
+                request = receive(requests, context)
                 entry = self._entry(caller, method, request)
                 self._admit(caller, method)
                 with traces.span(method, traces.parent_of(context)):
                     return behaviour(request, context)
+            except grpc.RpcError:
+                raise  # the call has ended already
             except Exception as error:  # noqa: BLE001 - the one place where every error ends
                 status = status_of(error, method)
                 if entry and self._note_refusal:
@@ -132,15 +117,19 @@ class Guard(grpc.ServerInterceptor):
 
         return call
 
-    def _stream(self, behaviour: Callable[..., Any], method: str) -> Callable[..., Any]:
-        def call(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+    def _stream(
+        self, behaviour: Callable[..., Any], method: str, receive: Receive
+    ) -> Callable[..., Any]:
+        def call(requests: Any, context: grpc.ServicerContext) -> Iterator[Any]:
             try:
                 caller = authenticate(context, self._tokens)
                 self._admit(caller, method)
-                for response in behaviour(request, context):
+                for response in behaviour(receive(requests, context), context):
                     if caller.peer is Peer.TOKEN:
                         authenticate(context, self._tokens)  # it may have been revoked meanwhile
                     yield response
+            except grpc.RpcError:
+                raise  # the call has ended already
             except Exception as error:  # noqa: BLE001 - the one place where every error ends
                 _abort(context, status_of(error, method))
 
@@ -162,6 +151,32 @@ class Guard(grpc.ServerInterceptor):
         entry.concerns(_named(request))
         audit.begin(entry)
         return entry
+
+
+def _answered_at_once(places: Places, handler: Any) -> Any:
+    """Return a handler of the same health check that is answered by these places."""
+    name, _ = KINDS[False, handler.response_streaming]
+    _, kind = KINDS[True, handler.response_streaming]
+    behaviour = getattr(handler, name)
+
+    def answer(requests: Any, context: grpc.ServicerContext, *send: Any) -> Any:
+        try:
+            request = places.request(requests, context, handler.request_deserializer)
+        except CallerError as error:
+            _abort(context, status_of(error, _HEALTH))
+        return behaviour(request, context, *send)
+
+    # A watch may be given what sends its answers, and then holds no thread between them.
+    answer.experimental_non_blocking = getattr(  # type: ignore[attr-defined]
+        behaviour, "experimental_non_blocking", False
+    )
+    return kind(_run_by(places, answer), None, handler.response_serializer)
+
+
+def _run_by(places: Places, behaviour: Callable[..., Any]) -> Callable[..., Any]:
+    # Where gRPC looks for a pool other than its own.
+    behaviour.experimental_thread_pool = places  # type: ignore[attr-defined]
+    return behaviour
 
 
 def _named(request: Any) -> str:

@@ -4,7 +4,6 @@ import os
 import socket
 import stat
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from urllib.parse import unquote
 
@@ -15,15 +14,16 @@ from grpc_reflection.v1alpha import reflection
 from mediaplane import authorization, transport
 from mediaplane.calls import CallMeter
 from mediaplane.errors import UnusableSettings
-from mediaplane.interceptors import Guard, NoteRefusal, Places
+from mediaplane.interceptors import Guard, NoteRefusal
+from mediaplane.places import Places, spare_places
 from mediaplane.tokens import Tokens
 from mediaplane.transport import TransportSettings
 
 _MAX_MESSAGE = 4 << 20
 # Many more than there are places: a client that meets this limit waits without being told why.
 _MAX_CONNECTION_CALLS = 2048
-# Answers health checks and refusals, which never wait.
-_SPARE_THREADS = 4
+# How long a call may keep a thread waiting for its request when others wait for a thread.
+_PATIENCE_SECONDS = 1.0
 
 Service = tuple[str, Callable[[grpc.Server], None]]  # full name, and what adds it to a server
 
@@ -49,8 +49,8 @@ def build_server(
         meter.cover(name for name, _ in services)
     credentials = transport.credentials(address, settings)
     threads = calls + streams
-    places = Places(threads, waiting=threads)
-    spare = ThreadPoolExecutor(_SPARE_THREADS, thread_name_prefix="spare")
+    places = Places(threads, threads, _PATIENCE_SECONDS, "grpc")
+    spare = spare_places()
     server = grpc.server(
         places,
         # No maximum_concurrent_rpcs: it would refuse health checks too.
@@ -75,7 +75,7 @@ def build_server(
 
 
 def _add_services(
-    server: grpc.Server, services: Sequence[Service], spare: ThreadPoolExecutor
+    server: grpc.Server, services: Sequence[Service], spare: Places
 ) -> health.HealthServicer:
     named = [name for name, _ in services]
     without_rule = authorization.missing(named)
