@@ -60,11 +60,15 @@ def is_work_running(conn: Connection) -> bool:
 
 
 def ended(conn: Connection, age_ms: int, limit: int) -> list[int]:
-    """Return the oldest checkpoints that ended longer ago than this."""
+    """Return the oldest checkpoints that ended longer ago than this.
+
+    There is one at a time, so they end in the order of their ids: behind the oldest few there is
+    none that ended before them.
+    """
     query = prepared(
         conn,
-        "SELECT id FROM wal_maintenance_jobs WHERE status IN ('completed', 'failed')"
-        " AND finished_at < {now} - :age ORDER BY id LIMIT :limit",
+        "SELECT id FROM (SELECT * FROM wal_maintenance_jobs ORDER BY id LIMIT :limit) AS oldest"
+        " WHERE status IN ('completed', 'failed') AND finished_at < {now} - :age ORDER BY id",
     )
     return list(conn.scalars(query, {"age": age_ms, "limit": limit}))
 

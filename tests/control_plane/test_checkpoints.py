@@ -9,6 +9,7 @@ from sqlalchemy import insert, select, text
 from sqlalchemy.exc import IntegrityError
 
 from control_plane.policy import checkpoints, retention
+from control_plane.store import checkpoints as store
 from mediaplane import operation
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.tables import wal_maintenance_jobs
@@ -20,6 +21,7 @@ from tests.support.wal import grown_log
 
 LIMIT_BYTES = 64 << 20
 INTERVAL_SECONDS = 5
+DAY_MS = 24 * 3600 * 1000
 PASSIVE, RESTART, TRUNCATE = (
     pb.Checkpoint.MODE_PASSIVE,
     pb.Checkpoint.MODE_RESTART,
@@ -232,6 +234,39 @@ def test_a_scheduled_checkpoint_has_the_log_begin_anew_unless_one_is_under_way(
             checkpoints.schedule(conn)
     (row,) = rows_of(database)
     assert (row["requested_mode"], row["status"]) == ("restart", "pending")
+
+
+@on_sqlite
+def test_a_look_for_old_checkpoints_reads_no_more_of_a_longer_history(database: Databases) -> None:
+    def steps() -> int:
+        """Instructions of SQLite's machine, by the hundred."""
+        taken = [0]
+
+        def count() -> int:
+            taken[0] += 1
+            return 0
+
+        with database.control.read() as conn:
+            raw: Any = conn.connection.driver_connection
+            raw.set_progress_handler(count, 100)
+            try:
+                assert store.ended(conn, 30 * DAY_MS, 10) == []
+            finally:
+                raw.set_progress_handler(None, 0)
+        return taken[0]
+
+    add_ended(database, 100)
+    few = steps()
+    add_ended(database, 5_000)
+    assert steps() <= few + 1
+
+
+def add_ended(database: Databases, number: int) -> None:
+    with database.control.write() as conn:
+        now = Rows(conn).now()
+        done = {"requested_mode": "passive", "status": "completed"}
+        row = done | {"execute_after": now, "finished_at": now}
+        conn.execute(insert(wal_maintenance_jobs), [row] * number)
 
 
 def test_old_checkpoints_are_forgotten_with_the_jobs(database: Databases) -> None:
