@@ -184,6 +184,8 @@ def _named(request: Any) -> str:
     for field in ("name", "parent", "file"):
         if value := getattr(request, field, ""):
             return str(value)
+    if value := getattr(request, "schedule_id", ""):
+        return f"schedules/{value}"
     for field in ("library", "schedule"):
         if value := getattr(getattr(request, field, None), "name", ""):
             return str(value)

@@ -12,7 +12,7 @@ from mediaplane.errors import (
     InvalidArgument,
     NotFound,
 )
-from mediaplane.protocol import wal
+from mediaplane.protocol import audit, wal
 from mediaplane.protocol.clock import database_time
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.driver import Row
@@ -42,11 +42,14 @@ def request(database: Database, wanted: Wanted, interval_seconds: float) -> Row:
         if wanted.request_id:
             first = checkpoints.by_request(conn, wanted.request_id)
             if first is not None:
+                audit.concerns(f"checkpoints/{first['id']}")
                 return _same_request(first, wanted)
         _check_none_open(conn)
         if wanted.mode is CheckpointMode.TRUNCATE and not wanted.is_forced:
             _check_truncate(conn, size_bytes, large_bytes(database))
-        return _add(conn, wanted, interval_seconds)
+        row = _add(conn, wanted, interval_seconds)
+        audit.concerns(f"checkpoints/{row['id']}")
+        return row
 
 
 def keep_small(database: Database, interval_seconds: float) -> None:

@@ -8,6 +8,7 @@ from control_plane.store import files, groups
 from mediaplane.errors import InvalidArgument
 from mediaplane.identity import caller
 from mediaplane.paths import PathRefused, check_rel_path
+from mediaplane.protocol import audit
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.values import DEFAULT_TENANT
@@ -66,6 +67,7 @@ class DuplicateService(DuplicateServiceServicer):
     def VerifyDuplicateGroups(
         self, request: pb.VerifyDuplicateGroupsRequest, context: grpc.ServicerContext
     ) -> pb.VerifyDuplicateGroupsResponse:
+        audit.concerns("duplicateGroups/-")
         found = duplicates.verify(self._database, caller().tenant_id, repair=request.repair)
         return pb.VerifyDuplicateGroupsResponse(
             groups=found.groups,

@@ -48,6 +48,7 @@ class JobService(JobServiceServicer):
         is_plain = all(one.is_plain for one in wanted)
         with self._database.write(is_one_statement=is_plain) as conn:
             rows = admission.create_many(conn, wanted)
+            audit.concerns(_span([row["id"] for row in rows]))
         return pb.BatchCreateJobsResponse(jobs=[wire.job(row) for row in rows])
 
     def GetJob(self, request: pb.GetJobRequest, context: grpc.ServicerContext) -> pb.Job:
@@ -243,6 +244,12 @@ def _wanted(request: pb.CreateJobRequest) -> admission.Wanted:
         probe=ProbePayload(seconds, job.probe.scratch_bytes),
         probe_items=job.probe.items,
     )
+
+
+def _span(job_ids: Sequence[int]) -> str:
+    """Return the name of the jobs of one batch, in so many words as an audit entry has room for."""
+    first, last = min(job_ids), max(job_ids)
+    return f"jobs/{first}" if first == last else f"jobs/{first}..{last}"
 
 
 def _found(conn: Connection, job_id: int) -> Row:

@@ -7,6 +7,7 @@ from control_plane.services import media_wire, names, paging, wire
 from control_plane.store import files, thumbnails
 from mediaplane.errors import InvalidArgument, NotFound
 from mediaplane.identity import caller
+from mediaplane.protocol import audit
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.values import ThumbnailFormat
 from mediaplane.v1 import thumbnail_service_pb2 as pb
@@ -35,6 +36,8 @@ class ThumbnailService(ThumbnailServiceServicer):
                 f"A batch has 1 to {rules.MAX_BATCH} requests, not {len(request.requests)}."
             )
         wanted = [_wanted(one) for one in request.requests]
+        libraries = {one.library for one in wanted}
+        audit.concerns(f"libraries/{libraries.pop()}" if len(libraries) == 1 else "libraries/-")
         rows = rules.request(self._database, caller().tenant_id, wanted, self._capacity)
         answer = pb.BatchRequestThumbnailsResponse()
         for one, row in zip(wanted, rows, strict=True):
@@ -85,7 +88,9 @@ class ThumbnailService(ThumbnailServiceServicer):
         delay_ms = request.delay.ToMilliseconds()
         with self._database.write() as conn:
             row = rules.schedule_cleanup(conn, caller().tenant_id, request.group_key, delay_ms)
-        return media_wire.cleanup(row)
+            message = media_wire.cleanup(row)
+            audit.concerns(message.name)
+            return message
 
     def GetCleanup(
         self, request: pb.GetCleanupRequest, context: grpc.ServicerContext

@@ -1,5 +1,7 @@
 """Every call that changes something is written down, with the change itself."""
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -9,15 +11,19 @@ from sqlalchemy import event, func, select
 
 from control_plane.policy import retention
 from mediaplane import operation
+from mediaplane.authorization import RULES
 from mediaplane.protocol.tables import audit_log, jobs
 from mediaplane.protocol.values import Role
 from mediaplane.v1 import audit_service_pb2 as audit_v1
 from mediaplane.v1 import job_service_pb2 as jobs_v1
 from mediaplane.v1 import library_service_pb2 as libraries_v1
+from mediaplane.v1 import schedule_service_pb2 as schedules_v1
 from mediaplane.v1 import worker_service_pb2 as workers_v1
 from tests.support.control import PROBE, ControlPlane, refusal
 from tests.support.media import add_pictures, requested
 from tests.support.rows import Rows
+from tests.support.tenancy import settle
+from tests.support.tenant_calls import NAMED, SHARED, UNNAMED
 from tests.support.tokens import add_token, bearing
 from tests.support.waiting import eventually
 
@@ -168,6 +174,43 @@ def test_a_repeated_request_is_another_call(control: ControlPlane) -> None:
     again = control.create(PROBE, request_id="once")
     assert first.name == again.name
     assert told(control) == [("JobService/CreateJob", first.name, "OK")] * 2
+
+
+def test_every_change_names_what_it_is_about(control: ControlPlane, tmp_path: Path) -> None:
+    tenant = settle(control.database.control, "north", tmp_path)
+    with control.database.control.write() as conn:
+        Rows(conn).add(
+            "worker_status", worker_id="one", state="idle", heartbeat_at=Rows(conn).now()
+        )
+    for called, builds in (UNNAMED | SHARED | NAMED).items():
+        if RULES[f"/mediaplane.v1.{called}"].changes:
+            service, method = called.split("/")
+            stub = getattr(control.client, f"{service.removesuffix('Service').lower()}_service")
+            for build in builds:
+                with suppress(grpc.RpcError):  # not everything can be done after everything else
+                    getattr(stub, method)(build(tenant))
+    done = {method: resource for method, resource, code in told(control) if code == "OK"}
+    assert [method for method, resource in done.items() if not resource] == []
+    assert done["ScheduleService/CreateSchedule"] == "schedules/new"
+    assert done["JobService/BatchCreateJobs"].startswith("jobs/")
+    assert done["ThumbnailService/ScheduleCleanup"].startswith("thumbnailCleanups/")
+
+
+def test_a_batch_of_jobs_is_named_by_its_first_and_its_last(control: ControlPlane) -> None:
+    one = jobs_v1.CreateJobRequest(job=jobs_v1.Job(kind=PROBE))
+    request = jobs_v1.BatchCreateJobsRequest(requests=[one] * 3)
+    names = [job.name for job in control.jobs.BatchCreateJobs(request).jobs]
+    first, last = names[0], names[-1].removeprefix("jobs/")
+    assert told(control) == [("JobService/BatchCreateJobs", f"{first}..{last}", "OK")]
+
+
+def test_a_schedule_that_may_not_be_created_is_named_too(control: ControlPlane) -> None:
+    viewer = bearing(add_token(control.database, Role.VIEWER))
+    request = schedules_v1.CreateScheduleRequest(schedule_id="nightly")
+    with pytest.raises(grpc.RpcError):
+        control.client.schedule_service.CreateSchedule(request, metadata=viewer)
+    refused = ("ScheduleService/CreateSchedule", "schedules/nightly", "PERMISSION_DENIED")
+    eventually(lambda: told(control) == [refused])
 
 
 def test_a_change_of_a_library_names_it(control: ControlPlane) -> None:
