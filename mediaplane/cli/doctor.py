@@ -29,8 +29,8 @@ def doctor(session: Session, as_json: Json = False) -> None:
     """Look for what is wrong with this installation, and say what to do about it.
 
     It looks at versions, the database, permissions, library folders, disk space, clocks, decoders,
-    addresses and workers, whether the planes run or not. It changes nothing. Exits with 1 when
-    there is a problem, and with 2 when it cannot look.
+    addresses, certificates and workers, whether the planes run or not. It changes nothing. Exits
+    with 1 when there is a problem, and with 2 when it cannot look.
     """
     from dataclasses import asdict  # noqa: PLC0415 - the rest of the command line does without
 

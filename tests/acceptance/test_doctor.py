@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from mediaplane.protocol import migration, revision
+from mediaplane.protocol.engines import sqlite_url
 from tests.support.commands import Commands
 
 CHECKS = {"python", "sqlite", "permissions", "disk", "leftovers", "planes", "database", "schema",
@@ -46,6 +48,17 @@ def test_a_problem_is_told_with_what_to_do_and_ends_with_1(
     assert "There is no such folder" in lines[place]
     assert "Mount its disk" in lines[place + 1]
     assert lines[-1] == "1 problem, 0 warnings."
+
+
+def test_of_a_database_of_an_older_version_only_the_way_out_is_told(
+    sqlite_commands: Commands,
+) -> None:
+    (sqlite_commands.state / "run").mkdir(parents=True)
+    oldest = min(path.stem for path in revision.VERSIONS.glob("[0-9]*.py"))
+    migration.upgrade(sqlite_url(sqlite_commands.state / "mediaplane.db"), oldest)
+    told = sqlite_commands.run("doctor", code=1).stdout
+    assert "run: mediaplane db upgrade" in told
+    assert "no libraries yet" not in told
 
 
 def test_settings_that_cannot_be_read_end_with_2(sqlite_commands: Commands) -> None:
