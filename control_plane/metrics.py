@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from prometheus_client.core import Metric
 
-from control_plane.store import queues, roots, workers
+from control_plane.store import queues, roots, schedules, workers
 from mediaplane.calls import CallMeter
 from mediaplane.counters import Labels
 from mediaplane.inquiry import Inquiry
@@ -22,8 +22,9 @@ from mediaplane.metrics import (
 from mediaplane.protocol import wal
 from mediaplane.protocol.clock import database_time
 from mediaplane.protocol.database import Database
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.tally import TALLIES
-from mediaplane.protocol.values import Plane, WorkerState
+from mediaplane.protocol.values import Plane, ScheduleAction, WorkerState
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +41,8 @@ class Figures:
     workers: dict[str, int]
     roots: dict[str, bool]
     is_checkpoint_busy: bool | None
+    schedules: list[Row]
+    now_ms: int
 
 
 def collector(database: Database, meter: CallMeter) -> Callable[[], Iterator[Metric]]:
@@ -78,6 +81,8 @@ def look(database: Database) -> Figures:
             workers.count_by_state(conn),
             roots.seen(conn, _MAX_ROOTS),
             queues.is_checkpoint_busy(conn),
+            schedules.figures(conn),
+            now_ms,
         )
 
 
@@ -109,6 +114,7 @@ def _told(found: Figures) -> Iterator[Metric]:
         ("library",),
         {(slug,): is_seen for slug, is_seen in shown},
     )
+    yield from _scheduled(found)
     if found.is_checkpoint_busy is not None:
         yield gauge(
             "mediaplane_checkpoint_busy",
@@ -117,6 +123,36 @@ def _told(found: Figures) -> Iterator[Metric]:
             (),
             {(): found.is_checkpoint_busy},
         )
+
+
+def _scheduled(found: Figures) -> Iterator[Metric]:
+    by_action = {row["action"]: row for row in found.schedules}
+    lags = {
+        action: max(0.0, (found.now_ms - row["next_run_at"]) / 1000)
+        for action, row in by_action.items()
+    }
+    yield gauge(
+        "mediaplane_schedule_lag_seconds",
+        "Seconds by which the most overdue schedule is behind its time; 0 when none is.",
+        ("action",),
+        {(action,): lags.get(action, 0.0) for action in ScheduleAction},
+    )
+    yield gauge(
+        "mediaplane_schedules_failed",
+        "Schedules whose last run failed; those that are disabled are not counted.",
+        ("action",),
+        {(one,): by_action[one]["failed"] if one in by_action else 0 for one in ScheduleAction},
+    )
+    yield gauge(
+        "mediaplane_schedule_last_run_timestamp_seconds",
+        "Unix time at which a schedule last began a run; left out where none ever did.",
+        ("action",),
+        {
+            (action,): row["last_run_at"] / 1000
+            for action, row in by_action.items()
+            if row["last_run_at"] is not None
+        },
+    )
 
 
 def _wal(database: Database) -> Iterator[Metric]:

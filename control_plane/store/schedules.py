@@ -77,6 +77,17 @@ def waiting(conn: Connection) -> list[str]:
     return list(conn.scalars(query))
 
 
+def figures(conn: Connection) -> list[Row]:
+    """Return, by action, the earliest time that is due, the latest run, and how many failed."""
+    query = prepared(
+        conn,
+        "SELECT action, min(next_run_at) AS next_run_at, max(last_run_at) AS last_run_at,"
+        " count(CASE WHEN last_outcome = 'failed' THEN 1 END) AS failed"
+        " FROM schedules WHERE is_enabled GROUP BY action",
+    )
+    return list(conn.execute(query).mappings())
+
+
 def next_library(conn: Connection, tenant_id: str, after_slug: str) -> str | None:
     """Return the next library of a tenant by slug that takes part in work."""
     query = (

@@ -68,6 +68,7 @@ def fill(database: Databases, root: Path, libraries: int = 1) -> None:
                 for number, slug in enumerate(slugs)
             ],
         )
+        rows.add("schedules", is_enabled=True, next_run_at=rows.now(), last_run_at=rows.now())
         rows.add(
             "wal_maintenance_jobs",
             status="completed",
