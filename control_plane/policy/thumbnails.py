@@ -37,18 +37,21 @@ def request(
     """Return a thumbnail for each that is wanted; those that are to be made wait for a worker."""
     for one in wanted:
         _check(one)
-    asked = {_picture(one): one for one in wanted}
+    pictures = [_picture(one) for one in wanted]
+    asked = dict(zip(pictures, wanted, strict=True))
     with database.read() as conn:
         found = _look(conn, tenant_id, asked)
+    missing = {picture: row for picture, row in found.items() if not _is_at_hand(row)}
     # Most pictures are asked for again and again: no need to wait for a turn to write.
-    if not all(map(_is_at_hand, found.values())):
+    if missing:
+        is_one_change = thumbnails.is_one_change(missing)
         try:
-            with database.write(held=thumbnails.QUEUE) as conn:
-                found |= _admit(conn, tenant_id, asked, found, capacity)
+            with database.write(held=thumbnails.QUEUE, is_one_change=is_one_change) as conn:
+                found |= _admit(conn, tenant_id, asked, missing, capacity)
                 changed(conn, Topic.WORK)
         except IntegrityError:
             raise NotFound("A file was removed in this moment; ask again for the others.") from None
-    return [found[_picture(one)] for one in wanted]
+    return [found[picture] for picture in pictures]
 
 
 def get(conn: Connection, tenant_id: str | None, thumbnail_id: int) -> Row:
@@ -96,19 +99,20 @@ def _admit(
     conn: Connection,
     tenant_id: str | None,
     asked: Mapping[Picture, Wanted],
-    found: Mapping[Picture, Row],
+    missing: Mapping[Picture, Row],
     capacity: int,
 ) -> dict[Picture, Row]:
     """Have made what is not at hand, all of it or nothing."""
-    missing = [picture for picture, row in found.items() if not _is_at_hand(row)]
-    due = [found[picture]["id"] for picture in missing if found[picture]["is_due"]]
+    due = [row["id"] for row in missing.values() if row["is_due"]]
     groups = {
         picture: asked[picture].group_key or _name(asked[picture])
-        for picture in missing
-        if found[picture]["id"] is None
+        for picture, row in missing.items()
+        if row["id"] is None
     }
-    waiting = thumbnails.requeue(conn, due, capacity) | thumbnails.add(conn, groups, capacity)
-    waiting = {picture: {**found[picture], **row} for picture, row in waiting.items()}
+    rows = thumbnails.requeue(conn, due, capacity) | thumbnails.add(conn, groups, capacity)
+    waiting: dict[Picture, Row] = {
+        picture: {**missing[picture], **thumbnails.NEW, **row} for picture, row in rows.items()
+    }
     unmet = {picture: asked[picture] for picture in missing if picture not in waiting}
     if unmet:
         # Somebody else may have asked for the same in the meantime; else there was no room.

@@ -1,9 +1,7 @@
 """Rows of pictures and videos, and of what is made of them, to messages."""
 
-from typing import Any
-
 from control_plane.services import names
-from control_plane.services.wire import time, to_enum
+from control_plane.services.wire import set_time, time, to_enum
 from mediaplane.paths import display
 from mediaplane.protocol.driver import Row
 from mediaplane.v1 import asset_service_pb2 as asset_pb
@@ -42,34 +40,36 @@ def frame(row: Row, parent: str) -> asset_pb.Frame:
     )
 
 
-def thumbnail(row: Row, library: str) -> dict[str, Any]:
-    """Return the fields of a thumbnail of a file in a library, without those that are unset."""
-    fields = {
-        "name": f"thumbnails/{row['id']}",
-        "file": names.file_name(library, row["file_id"]),
-        "file_version": row["file_version"],
-        "group_key": row["group_key"],
-        "media_type": to_enum(asset_pb.Asset.Type, row["media_type"]),
-        "format": to_enum(thumbnail_pb.Thumbnail.Format, row["format"]),
-        "size_px": row["size_px"],
-        "state": to_enum(thumbnail_pb.Thumbnail.State, row["status"]),
-        "error_count": row["error_count"],
-        "create_time": time(row["created_at"]),
-    }
+def thumbnail(row: Row, library: str) -> thumbnail_pb.Thumbnail:
+    """Return a thumbnail of a file in a library."""
+    message = thumbnail_pb.Thumbnail()
+    fill_thumbnail(message, row, library)
+    return message
+
+
+def fill_thumbnail(message: thumbnail_pb.Thumbnail, row: Row, library: str) -> None:
+    """Write a thumbnail into an empty message, which takes half as long as to make one of it."""
+    message.name = f"thumbnails/{row['id']}"
+    message.file = names.file_name(library, row["file_id"])
+    message.file_version = row["file_version"]
+    message.group_key = row["group_key"]
+    message.media_type = to_enum(asset_pb.Asset.Type, row["media_type"])
+    message.format = to_enum(thumbnail_pb.Thumbnail.Format, row["format"])
+    message.size_px = row["size_px"]
+    message.state = to_enum(thumbnail_pb.Thumbnail.State, row["status"])
+    message.error_count = row["error_count"]
+    set_time(message.create_time, row["created_at"])
     match row["status"]:
         case "ready":
-            fields |= {
-                "width": row["width"],
-                "height": row["height"],
-                "size_bytes": row["bytes_size"],
-                "end_time": time(row["finished_at"]),
-            }
+            message.width = row["width"] or 0
+            message.height = row["height"] or 0
+            message.size_bytes = row["bytes_size"] or 0
+            set_time(message.end_time, row["finished_at"])
         case "failed":
-            fields |= _error(row) | {
-                "retry_time": time(row["retry_after"]),
-                "end_time": time(row["finished_at"]),
-            }
-    return fields
+            message.error_code = row["error_code"] or ""
+            message.error_message = row["error_message"] or ""
+            set_time(message.retry_time, row["retry_after"])
+            set_time(message.end_time, row["finished_at"])
 
 
 def cleanup(row: Row) -> thumbnail_pb.ThumbnailCleanup:

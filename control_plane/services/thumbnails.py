@@ -1,5 +1,7 @@
 """ThumbnailService: thumbnails in any size, on request."""
 
+from functools import cache
+
 import grpc
 
 from control_plane.policy import thumbnails as rules
@@ -26,7 +28,7 @@ class ThumbnailService(ThumbnailServiceServicer):
     ) -> pb.Thumbnail:
         wanted = _wanted(request)
         (row,) = rules.request(self._database, caller().tenant_id, [wanted], self._capacity)
-        return pb.Thumbnail(**media_wire.thumbnail(row, wanted.library))
+        return media_wire.thumbnail(row, wanted.library)
 
     def BatchRequestThumbnails(
         self, request: pb.BatchRequestThumbnailsRequest, context: grpc.ServicerContext
@@ -41,7 +43,7 @@ class ThumbnailService(ThumbnailServiceServicer):
         rows = rules.request(self._database, caller().tenant_id, wanted, self._capacity)
         answer = pb.BatchRequestThumbnailsResponse()
         for one, row in zip(wanted, rows, strict=True):
-            answer.thumbnails.add(**media_wire.thumbnail(row, one.library))
+            media_wire.fill_thumbnail(answer.thumbnails.add(), row, one.library)
         return answer
 
     def GetThumbnail(
@@ -50,7 +52,7 @@ class ThumbnailService(ThumbnailServiceServicer):
         thumbnail_id = names.thumbnail_id(request.name)
         with self._database.read() as conn:
             row = rules.get(conn, caller().tenant_id, thumbnail_id)
-        return pb.Thumbnail(**media_wire.thumbnail(row, row["library_id"]))
+        return media_wire.thumbnail(row, row["library_id"])
 
     def ListThumbnails(
         self, request: pb.ListThumbnailsRequest, context: grpc.ServicerContext
@@ -76,9 +78,7 @@ class ThumbnailService(ThumbnailServiceServicer):
             )
         page, tail = paging.split(rows, limit)
         return pb.ListThumbnailsResponse(
-            thumbnails=[
-                pb.Thumbnail(**media_wire.thumbnail(row, row["library_id"])) for row in page
-            ],
+            thumbnails=[media_wire.thumbnail(row, row["library_id"]) for row in page],
             next_page_token=paging.encode_row(tail["id"], query) if tail else "",
         )
 
@@ -102,11 +102,12 @@ class ThumbnailService(ThumbnailServiceServicer):
 
 def _wanted(request: pb.RequestThumbnailRequest) -> rules.Wanted:
     library, file_id = names.file(request.file)
-    chosen = wire.from_enum(pb.Thumbnail.Format, request.format)
     return rules.Wanted(
-        library,
-        file_id,
-        request.size_px,
-        ThumbnailFormat(chosen or ThumbnailFormat.JPEG),
-        request.group_key,
+        library, file_id, request.size_px, _format(request.format), request.group_key
     )
+
+
+@cache
+def _format(number: int) -> ThumbnailFormat:
+    chosen = wire.from_enum(pb.Thumbnail.Format, number)
+    return ThumbnailFormat(chosen) if chosen else ThumbnailFormat.JPEG

@@ -89,9 +89,9 @@ def fill_job(message: job_pb.Job, values: Values) -> None:
     for column, value in zip(SAME_NAMED, values[_NAMED], strict=True):
         if value:
             setattr(message, column, value)
-    _set_time(message.create_time, created_at)
-    _set_time(message.start_time, started_at)
-    _set_time(message.update_time, updated_at)
+    set_time(message.create_time, created_at)
+    set_time(message.start_time, started_at)
+    set_time(message.update_time, updated_at)
     if library:
         message.library = f"libraries/{library}"
     if worker:
@@ -101,9 +101,9 @@ def fill_job(message: job_pb.Job, values: Values) -> None:
     if retry_of:
         message.retry_of = f"jobs/{retry_of}"
     if status in _FINAL:
-        _set_time(message.end_time, finished_at)
+        set_time(message.end_time, finished_at)
     if status == JobStatus.RETRYABLE:
-        _set_time(message.retry_time, retry_after)
+        set_time(message.retry_time, retry_after)
     if kind == JobKind.PROBE:
         task = kinds.decode(JobKind.PROBE, _document(payload))
         message.probe.items = message.total_items
@@ -111,7 +111,7 @@ def fill_job(message: job_pb.Job, values: Values) -> None:
         message.probe.duration.FromNanoseconds(round(task.seconds * 1e9))
 
 
-def _set_time(field: Timestamp, milliseconds: int | None) -> None:
+def set_time(field: Timestamp, milliseconds: int | None) -> None:
     if milliseconds is not None:
         field.seconds, field.nanos = milliseconds // 1000, milliseconds % 1000 * 1_000_000
 

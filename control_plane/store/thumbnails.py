@@ -8,10 +8,10 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from control_plane.store.sql import owned, prepared
-from mediaplane.protocol import gate
+from mediaplane.protocol import audit, gate
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed, lock
-from mediaplane.protocol.driver import Row, query_directly
+from mediaplane.protocol.driver import Row, query_directly, query_values
 from mediaplane.protocol.machines import THUMBNAILS
 from mediaplane.protocol.statements import among, id_list
 from mediaplane.protocol.tables import thumbnail_cleanup_jobs
@@ -23,10 +23,11 @@ QUEUE = "thumbnails"
 _CLEANUPS = "thumbnail_cleanups"
 # Thumbnails per transaction of a search for outdated ones: others get their turn in between.
 _LOOKED_AT = 250
-# What waits fits with so many more: counted no further than it matters, and by the index alone.
+# What waits fits with so many more: counted no further than it matters, and by the index alone,
+# whose order is asked for because PostgreSQL would rather read the whole table.
 _FITS = (
-    "(SELECT count(*) FROM (SELECT 1 FROM thumbnails WHERE status = 'pending' LIMIT :capacity)"
-    " AS waiting) + {more} <= :capacity"
+    "(SELECT count(*) FROM (SELECT 1 FROM thumbnails WHERE status = 'pending'"
+    " ORDER BY media_type, created_at, id LIMIT :capacity) AS waiting) + {more} <= :capacity"
 )
 _SHOWN = (
     "SELECT t.*, f.library_id FROM thumbnails t JOIN library_files f ON f.id = t.file_id"
@@ -42,10 +43,12 @@ class Picture(NamedTuple):
     format: str
 
 
-_NEW = {"status": ThumbnailStatus.PENDING.value, "error_count": 0, "is_due": False}
-_SHOWN_OF_KNOWN = (
-    "id", "group_key", "status", "error_count", "created_at", "finished_at", "width", "height",
-    "bytes_size", "retry_after", "error_code", "error_message",
+# What is known of a new row without reading it back, which took as long as to write it.
+NEW: Row = {"status": ThumbnailStatus.PENDING.value, "error_count": 0, "is_due": False}
+_UNKNOWN = {"id": None, "is_due": False}
+_OF_KNOWN = (
+    "id", "is_due", "group_key", "status", "error_count", "created_at", "finished_at", "width",
+    "height", "bytes_size", "retry_after", "error_code", "error_message",
 )  # fmt: skip
 
 
@@ -61,19 +64,38 @@ def look(
 
     Left out are files that are missing or in a library of others or in the trash.
     """
-    query, found = _look(conn.dialect.name, owned("l", tenant_id)), {}
+    query = _look(conn.dialect.name, owned("l", tenant_id))
+    found: dict[Picture, Row] = {}
     for (size_px, picture_format), file_ids in _by_shape(pictures).items():
-        bound = {"size_px": size_px, "format": picture_format, "wanted": json.dumps(file_ids)}
-        for row in query_directly(conn, query, bound | {"tenant": tenant_id}):
-            found[Picture(row["file_id"], size_px, picture_format)] = row
+        shape = {"size_px": size_px, "format": picture_format}
+        bound = {**shape, "wanted": json.dumps(file_ids), "tenant": tenant_id}
+        for values in query_values(conn, query, bound):
+            file_id, library_id, media_type, file_version, *known = values
+            # By hand: to name the columns of what is not there took longer than to look for it.
+            row = {
+                "file_id": file_id,
+                "library_id": library_id,
+                "media_type": media_type,
+                "file_version": file_version,
+                **shape,
+            }
+            row |= _UNKNOWN if known[0] is None else zip(_OF_KNOWN, known, strict=True)
+            found[Picture(file_id, size_px, picture_format)] = row
     return found
+
+
+def is_one_change(pictures: Mapping[Picture, Row]) -> bool:
+    """Tell whether these thumbnails can be had by one statement that adds them."""
+    return len({picture[1:] for picture in pictures}) == 1 and not any(
+        row["id"] for row in pictures.values()
+    )
 
 
 def add(conn: Connection, groups: Mapping[Picture, str], capacity: int) -> dict[Picture, Row]:
     """Add thumbnails of those pictures that have none, each to its group, as far as they fit.
 
     The statement that adds decides: what others have added in the meantime takes no place. Return
-    what is new in the rows.
+    what the database made of the rows, beside what is `NEW` in each.
     """
     added: dict[Picture, Row] = {}
     for (size_px, picture_format), file_ids in _by_shape(groups).items():
@@ -81,9 +103,8 @@ def add(conn: Connection, groups: Mapping[Picture, str], capacity: int) -> dict[
             file_id: groups[Picture(file_id, size_px, picture_format)] for file_id in file_ids
         }
         bound = {"size_px": size_px, "format": picture_format, "wanted": json.dumps(wanted)}
-        for row in query_directly(conn, _add(conn.dialect.name), bound | {"capacity": capacity}):
-            # The rest of a new row is known: to read it back took as long as to write it.
-            added[Picture(row["file_id"], size_px, picture_format)] = {**row, **_NEW}
+        for row in audit.change(conn, _add(conn.dialect.name), bound | {"capacity": capacity}):
+            added[Picture(row["file_id"], size_px, picture_format)] = row
     return added
 
 
@@ -97,7 +118,7 @@ def requeue(conn: Connection, ids: Sequence[int], capacity: int) -> dict[Picture
     fits = _FITS.format(more=f"(SELECT count(*) FROM thumbnails WHERE {due})")
     bound = {"ids": id_list(ids, dialect), "capacity": capacity}
     rows = gate.take_all(conn, THUMBNAILS, "requeue", f"{these} AND {fits}", bound)
-    return {picture_of(row): {**row, "is_due": False} for row in rows}
+    return {picture_of(row): row for row in rows}
 
 
 def get(conn: Connection, tenant_id: str | None, thumbnail_id: int) -> Row | None:
@@ -196,8 +217,9 @@ _WANTED = {
         " CROSS JOIN libraries l ON {library} LEFT JOIN thumbnails t ON {thumbnail}"
     ),
     "postgresql": (
-        "({wanted}) AS wanted CROSS JOIN LATERAL (SELECT f.* FROM library_files f"
-        "  JOIN libraries l ON {library} WHERE {file} OFFSET 0) AS f"
+        "({wanted}) AS wanted CROSS JOIN LATERAL (SELECT f.library_id, f.media_type,"
+        f" {VERSION_SQL['postgresql']} AS version"
+        "  FROM library_files f JOIN libraries l ON {library} WHERE {file} OFFSET 0) AS f"
         " LEFT JOIN LATERAL (SELECT t.* FROM thumbnails t WHERE {thumbnail} OFFSET 0) AS t ON true"
     ),
 }
@@ -216,17 +238,17 @@ _FILES_AND_GROUPS = {
         " FROM json_each_text(CAST(:wanted AS JSON))"
     ),
 }
+_VERSION = {"sqlite": VERSION_SQL["sqlite"], "postgresql": "f.version"}
 _SHAPE = "CAST(:size_px AS INTEGER) AS size_px, CAST(:format AS VARCHAR(32)) AS format"
 
 
 @lru_cache(maxsize=4)
 def _look(dialect: str, is_owned: str) -> str:
-    shown = ", ".join(f"t.{name}" for name in _SHOWN_OF_KNOWN)
+    is_due = f"t.status = 'failed' AND t.retry_after <= {NOW_SQL[dialect]}"
+    known = (is_due if name == "is_due" else f"t.{name}" for name in _OF_KNOWN)
     return (
-        f"SELECT wanted.file_id, {_SHAPE}, f.library_id, f.media_type,"
-        f" {VERSION_SQL[dialect]} AS file_version, {shown},"
-        f" t.status = 'failed' AND t.retry_after <= {NOW_SQL[dialect]} AS is_due"
-        f" FROM {_wanted(_FILES, dialect, is_owned)}"
+        f"SELECT wanted.file_id, f.library_id, f.media_type, {_VERSION[dialect]},"
+        f" {', '.join(known)} FROM {_wanted(_FILES, dialect, is_owned)}"
     )
 
 
@@ -236,7 +258,7 @@ def _add(dialect: str) -> str:
     names = "file_id, group_key, size_px, format, media_type, file_version"
     return (
         f"WITH fresh AS (SELECT wanted.file_id, wanted.group_key, {_SHAPE}, f.media_type,"
-        f" {VERSION_SQL[dialect]} AS file_version"
+        f" {_VERSION[dialect]} AS file_version"
         f" FROM {_wanted(_FILES_AND_GROUPS, dialect)} WHERE t.id IS NULL)"
         f" INSERT INTO thumbnails ({names}, created_at, updated_at)"
         f" SELECT {names}, {now}, {now} FROM fresh"
@@ -252,5 +274,5 @@ def _wanted(source: Mapping[str, str], dialect: str, is_owned: str = "") -> str:
         file="f.id = wanted.file_id AND NOT f.is_missing",
         library=f"l.slug = f.library_id AND l.deleted_at IS NULL{is_owned}",
         thumbnail="t.file_id = wanted.file_id AND t.size_px = :size_px AND t.format = :format"
-        f" AND t.file_version = {VERSION_SQL[dialect]}",
+        f" AND t.file_version = {_VERSION[dialect]}",
     )

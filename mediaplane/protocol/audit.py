@@ -5,13 +5,15 @@ that there is neither without the other, whatever dies at whatever moment.
 """
 
 import re
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, update
 
 from mediaplane.protocol.clock import NOW_SQL
-from mediaplane.protocol.driver import query_directly
+from mediaplane.protocol.driver import Row, query_after, query_directly
 from mediaplane.protocol.tables import audit_log
 from mediaplane.protocol.values import Peer, Role
 
@@ -21,8 +23,10 @@ _DONE = "OK"
 _COLUMNS = ("caller", "role", "tenant_id", "peer", "method", "resource", "code")
 _INSERT = (
     f"INSERT INTO audit_log (called_at, {', '.join(_COLUMNS)})"
-    f" VALUES ({{now}}, {', '.join(f':{column}' for column in _COLUMNS)}) RETURNING id"
+    f" SELECT {{now}}, {', '.join(f'CAST(:entry_{column} AS TEXT)' for column in _COLUMNS)}"
 )
+# Where a connection keeps the lock under which the one change of its transaction is to be made.
+LOCK = "mediaplane_lock"
 
 
 @dataclass
@@ -68,20 +72,47 @@ def concerns(resource: str) -> None:
 def append(conn: Connection, entry: Entry) -> int:
     """Write an entry; it has its row when the transaction has committed."""
     # Straight to the driver: every change of every caller comes through here.
-    sql = _INSERT.format(now=NOW_SQL[conn.dialect.name])
-    bound = {
-        "caller": entry.caller[:100],
-        "role": entry.role,
-        "tenant_id": entry.tenant_id,
-        "peer": entry.peer,
-        "method": entry.method[:100],
-        "resource": entry.resource[:200],
-        "code": entry.code,
-    }
-    (added,) = query_directly(conn, sql, bound)
+    sql = _INSERT.format(now=NOW_SQL[conn.dialect.name]) + " RETURNING id"
+    (added,) = query_directly(conn, sql, _values(entry))
     return int(added["id"])
+
+
+def change(conn: Connection, sql: str, bound: Mapping[str, Any]) -> list[Row]:
+    """Make the one change of a write transaction and return its rows.
+
+    On PostgreSQL its lock and its entry go with it, all in one round trip; where nothing changes,
+    there is no entry.
+    """
+    lock = conn.info.pop(LOCK, None)
+    if lock is None:
+        return query_directly(conn, sql, bound)
+    entry = pending()
+    if entry is None:
+        return query_after(conn, lock, sql, bound)
+    insert = _INSERT.format(now=NOW_SQL[conn.dialect.name])
+    with_entry = (
+        f"WITH changed AS ({sql}), entry AS ({insert}"
+        " WHERE EXISTS (SELECT FROM changed) RETURNING id AS entry_id)"
+        " SELECT changed.*, entry.entry_id FROM changed CROSS JOIN entry"
+    )
+    rows = query_after(conn, lock, with_entry, {**bound, **_values(entry)})
+    if rows:
+        entry.row_id = rows[0]["entry_id"]
+    return rows
 
 
 def correct(conn: Connection, entry: Entry) -> None:
     """Say how a call really ended that failed after its change."""
     conn.execute(update(audit_log).where(audit_log.c.id == entry.row_id).values(code=entry.code))
+
+
+def _values(entry: Entry) -> dict[str, str | None]:
+    return {
+        "entry_caller": entry.caller[:100],
+        "entry_role": entry.role,
+        "entry_tenant_id": entry.tenant_id,
+        "entry_peer": entry.peer,
+        "entry_method": entry.method[:100],
+        "entry_resource": entry.resource[:200],
+        "entry_code": entry.code,
+    }

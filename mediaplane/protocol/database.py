@@ -77,12 +77,17 @@ class Database:
 
     @contextmanager
     def write(
-        self, *paths: WritePath, is_one_statement: bool = False, held: str | None = None
+        self,
+        *paths: WritePath,
+        is_one_statement: bool = False,
+        is_one_change: bool = False,
+        held: str | None = None,
     ) -> Iterator[Connection]:
         """Open a write transaction; the data plane names the paths it is about to take.
 
         One that is a single statement needs not be begun and ended on PostgreSQL. A lock that is
-        held from the beginning takes no round trip of its own there.
+        held from the beginning takes no round trip of its own there. With a lock and by
+        `audit.change`, a single statement takes along both the lock and the audit entry.
         """
         with self._turn, self._connection() as conn:
             # Kept, because to ask a lost connection for it would open another one.
@@ -95,18 +100,25 @@ class Database:
             entry = audit.pending() if self.plane is Plane.CONTROL else None
             row_id = None
             # A write that begins as a read fails on SQLite when another writer got in between.
-            is_bare = is_one_statement and self.dialect == "postgresql" and entry is None
+            is_bare = self.dialect == "postgresql" and (
+                is_one_change or (is_one_statement and entry is None)
+            )
             info[BEGIN] = "" if is_bare else _WORDS[self.dialect]
             if held and self.dialect == "postgresql":
-                info[BEGIN] += "; " + _LOCK.format(name=f"'mediaplane:{held}'")
+                lock_words = _LOCK.format(name=f"'mediaplane:{held}'")
+                if is_one_change:
+                    info[audit.LOCK] = lock_words
+                else:
+                    info[BEGIN] += "; " + lock_words
             try:
                 with nullcontext() if is_bare else conn.begin():
                     yield conn
-                    if entry is not None:
+                    if entry is not None and not is_bare:
                         row_id = audit.append(conn, entry)
-                if entry is not None:
+                if entry is not None and not is_bare:
                     entry.row_id = row_id
             finally:
+                info.pop(audit.LOCK, None)
                 info.pop(_TOPICS, None)
                 info.pop(_COUNTS, None)
                 if guarded:

@@ -352,7 +352,6 @@ thumbnails = new_table(
     time_column("finished_at"),
     time_column("updated_at"),
     UniqueConstraint("file_id", "file_version", "size_px", "format"),
-    Index("ix_thumbnails_group", "group_key", "status"),
     Index("ix_thumbnails_group_page", "group_key", "id"),
     partial_index(
         "ix_thumbnails_claim", "media_type", "created_at", "id", where="status = 'pending'"
