@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from control_plane.policy import checkpoints, discovery, recovery, retention, runs, tokens
+from control_plane.policy import checkpoints, discovery, hashing, recovery, retention, runs, tokens
 from control_plane.policy.backoff import Backoff
 from control_plane.settings import ControlSettings
 from mediaplane.protocol import wal
@@ -48,6 +48,7 @@ def start(
     threads = [
         _loop("absorb", absorb, settings.absorb_seconds, stop),
         _loop("recovery", recover, settings.recovery_seconds, stop),
+        _loop("planning", partial(hashing.resume, database), settings.recovery_seconds, stop),
         _loop("schedules", attend, settings.schedule_seconds, stop),
         _loop("access", note_use, _ACCESS_SECONDS, stop),
     ]

@@ -26,7 +26,9 @@ class ControlSettings(TransportSettings):
         0.25, "Seconds between two looks for events that nobody rang for.", minimum=0.01
     )
     recovery_seconds: float = setting(
-        2.0, "Seconds between two looks for expired leases and due retries.", minimum=0.05
+        2.0,
+        "Seconds between two looks for expired leases, due retries and plans left undone.",
+        minimum=0.05,
     )
     absorb_seconds: float = setting(
         0.05, "Seconds between two looks for reports of a running scan.", minimum=0.01

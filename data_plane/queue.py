@@ -18,7 +18,7 @@ from mediaplane.protocol import gate, wal
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.driver import Row
-from mediaplane.protocol.kinds import KINDS
+from mediaplane.protocol.kinds import IS_PLANNED, KINDS
 from mediaplane.protocol.lifecycle import Machine
 from mediaplane.protocol.machines import JOB_ITEMS, JOBS
 from mediaplane.protocol.values import JobKind
@@ -36,7 +36,7 @@ _KNOWN = f"kind IN ({', '.join(repr(str(kind)) for kind in EXECUTORS)})"
 _LOOK = text(
     "SELECT * FROM (SELECT 0 AS job_id, kind, priority, created_at FROM jobs"
     "  WHERE status = 'pending' AND cancel_requested_at IS NULL AND priority >= :least"
-    f"  AND {_KNOWN}"
+    f"  AND {_KNOWN} AND {IS_PLANNED}"
     "  ORDER BY priority DESC, created_at, id LIMIT 1) AS waiting"
     " UNION ALL"
     " SELECT * FROM (SELECT id, kind, priority, created_at FROM jobs"

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from control_plane.policy import hashing, verification
 from control_plane.policy import libraries as rules
+from control_plane.policy import verification
 from control_plane.store import jobs, libraries, sweeps
 from mediaplane.errors import (
     ActiveJobExists,
@@ -18,14 +18,16 @@ from mediaplane.errors import (
 )
 from mediaplane.protocol import gate, kinds
 from mediaplane.protocol.clock import database_time
+from mediaplane.protocol.database import lock
 from mediaplane.protocol.driver import Row
+from mediaplane.protocol.duplicates import DUPLICATES
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.tables import DEFAULT_ATTEMPTS
 from mediaplane.protocol.values import DEFAULT_TENANT, JobKind, JobStatus
 
 MAX_BATCH = 1000
 _ONE_AT_A_TIME = (JobKind.SCAN, JobKind.HASH, JobKind.SWEEP)
-_PLANNED = {JobKind.HASH: hashing.plan, JobKind.VERIFY: verification.plan}
+_CUT = (JobKind.HASH, JobKind.VERIFY)
 _MAX_REQUEST_ID = 128
 _MAX_PROBE_SECONDS = 3600
 _MAX_PROBE_ITEMS = 10_000
@@ -70,7 +72,7 @@ def create_many(conn: Connection, wanted: Sequence[Wanted]) -> list[Row]:
     """Add jobs of which many may wait at the same time, all of them or none."""
     if not 1 <= len(wanted) <= MAX_BATCH:
         raise InvalidArgument(f"A batch has 1 to {MAX_BATCH} jobs, not {len(wanted)}.")
-    if any(one.kind in (*_ONE_AT_A_TIME, *_PLANNED) or one.probe_items for one in wanted):
+    if any(one.kind in (*_ONE_AT_A_TIME, *_CUT) or one.probe_items for one in wanted):
         raise InvalidArgument(
             "A batch can have neither scans and hashes nor sweeps, of which only one runs at a"
             " time, nor jobs that are cut into items; create such a job by itself."
@@ -113,7 +115,8 @@ def retry(conn: Connection, tenant_id: str | None, job_id: int) -> Row:
             return _add(conn, tenant_id, kind=kind, tenant_id=job["tenant_id"],
                         library_id=slug, payload=job["payload"],
                         priority=job["priority"], max_attempts=job["max_attempts"],
-                        total_items=job["total_items"], total_bytes=job["total_bytes"],
+                        total_items=None if kind in _CUT else job["total_items"],
+                        total_bytes=None if kind in _CUT else job["total_bytes"],
                         retry_of=job_id)  # fmt: skip
         case status:
             raise FailedPrecondition(
@@ -143,6 +146,8 @@ def cancel(conn: Connection, tenant_id: str | None, job_id: int) -> Row:
 def _add(conn: Connection, asker: str | None, *, kind: JobKind, **columns: Any) -> Row:
     if kind is JobKind.SWEEP and (active := sweeps.active(conn)) is not None:
         raise _exists(asker, active, "sweep")
+    if kind is JobKind.HASH:
+        lock(conn, DUPLICATES)  # who moves a library to the trash looks for it under the same
     job = jobs.add(conn, kind=kind, **columns)
     if job is None:
         request_id = columns.get("request_id")
@@ -153,8 +158,8 @@ def _add(conn: Connection, asker: str | None, *, kind: JobKind, **columns: Any) 
         return _same_request(first, kind, columns["library_id"])
     if kind in _ONE_AT_A_TIME:
         libraries.settle_scan_status(conn)
-    if kind in _PLANNED:
-        job = _PLANNED[kind](conn, job)
+    if kind is JobKind.VERIFY:
+        job = verification.plan(conn, job)
     elif job["total_items"]:
         jobs.add_items(conn, [_probe_item(job, number) for number in range(job["total_items"])])
     # Last, so that the history waits for nothing that takes long.

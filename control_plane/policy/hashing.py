@@ -1,13 +1,20 @@
 """Decides which files are hashed, and cuts the work into shards that many workers share."""
 
-from collections.abc import Iterable, Iterator
+import threading
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
+from functools import partial
 from math import inf
 
 from sqlalchemy import Connection
 
+from control_plane.policy import bites
 from control_plane.store import hashing, jobs, relocations
 from mediaplane.protocol import kinds
+from mediaplane.protocol.database import Database, Topic, changed, lock, try_lock
 from mediaplane.protocol.driver import Row
+from mediaplane.protocol.values import JobKind
 
 # A shard ends at whichever comes first: large enough that its bookkeeping does not count (with
 # 2,000 files in each, SQLite took a third longer for a whole job), small enough that a worker which
@@ -15,16 +22,125 @@ from mediaplane.protocol.driver import Row
 SHARD_FILES = 8000
 SHARD_BYTES = 256 << 20
 _FIRST_FILES = 1000
+# Of very much a shard may be this part, so that all of them can be added at once.
+_PART = 1000
 # Few, so that all workers share them: until they are done nobody knows what else to read.
 PREFIX_FILES = 250
 
 
-def plan(conn: Connection, job: Row) -> Row:
-    """Mark what is to be hashed and give the job its items."""
-    tenant_id, library_id = job["tenant_id"], job["library_id"]
-    relocations.follow(conn, tenant_id)  # by the hashes of the last job: they are the latest
-    hashing.mark(conn, tenant_id)
-    beginnings = hashing.marked(conn, tenant_id, library_id, is_prefix=True)
+_PLANNING = "planning"
+# Of the calls and loops of this process one plans at a time.
+_turn = threading.Lock()
+
+
+def is_unplanned(job: Row) -> bool:
+    """Tell whether a job is a hash that nobody can claim yet."""
+    return bool(job["kind"] == JobKind.HASH and job["total_items"] is None)
+
+
+def plan(database: Database, job: Row) -> Row:
+    """Plan a hash that has just been admitted, and return it; other jobs have no need to."""
+    if not is_unplanned(job):
+        return job
+    with _turn, database.survey() as lists:
+        lock(lists, _PLANNING)
+        _plan(database, lists, job)
+    with database.read() as conn:
+        planned = jobs.get(conn, None, job["id"])
+    return planned or job
+
+
+def resume(database: Database) -> None:
+    """Plan the hash whose plan somebody has left undone."""
+    with database.read() as conn:
+        job = jobs.active_campaign(conn)
+    if job is None or not is_unplanned(job) or not _turn.acquire(blocking=False):
+        return
+    try:
+        with database.survey() as lists:
+            if try_lock(lists, _PLANNING):
+                _plan(database, lists, job)
+    finally:
+        _turn.release()
+
+
+def _plan(database: Database, lists: Connection, job: Row) -> None:
+    """Mark what is to be hashed and give the job its items, unless it is cancelled meanwhile.
+
+    Its row keeps scans away, so what is found stays true. Whoever dies on the way has marked some
+    files, and whoever begins anew marks the others.
+    """
+    hashing.forget_lists(lists)  # of a plan that failed
+    # By the hashes of the last job: they are the latest.
+    steps = (_follow, _drop_stale, _unmark, _mark)
+    if all(step(database, lists, job) for step in steps):
+        beginnings = array("q")
+        files = hashing.marked(lists, job["tenant_id"], job["library_id"])
+        shards = list(cut(_noting(files, beginnings), SHARD_FILES, SHARD_BYTES))
+        with database.write() as conn:
+            if jobs.is_unplanned(conn, job["id"]):
+                _add_beginnings(conn, job, beginnings)
+                _add_shards(conn, job, shards)
+                changed(conn, Topic.WORK)
+    hashing.forget_lists(lists)
+
+
+def _follow(database: Database, lists: Connection, job: Row) -> bool:
+    found = relocations.found(lists, job["tenant_id"])
+
+    def read(after: int, limit: int) -> Sequence[int]:
+        first = bisect_right(found, after)
+        return found[first : first + limit]
+
+    def change(conn: Connection, ids: Sequence[int]) -> None:
+        relocations.follow(conn, job["tenant_id"], ids)
+
+    return _write(database, job, read, change)
+
+
+def _drop_stale(database: Database, lists: Connection, job: Row) -> bool:
+    hashing.list_stale(lists, job["tenant_id"])
+    return _write(database, job, partial(hashing.stale, lists), hashing.drop_hashes)
+
+
+def _unmark(database: Database, lists: Connection, job: Row) -> bool:
+    hashing.list_wanted(lists, job["tenant_id"])
+    unwanted = partial(hashing.unwanted, lists, job["tenant_id"])
+    return _write(database, job, unwanted, hashing.unmark)
+
+
+def _mark(database: Database, lists: Connection, job: Row) -> bool:
+    return _write(database, job, partial(hashing.wanted, lists), hashing.mark)
+
+
+def _write(
+    database: Database,
+    job: Row,
+    read: Callable[[int, int], Sequence[int]],
+    change: Callable[[Connection, Sequence[int]], None],
+) -> bool:
+    """Change files bite by bite, as long as the job waits for its plan."""
+
+    def bite(conn: Connection, ids: Sequence[int]) -> bool:
+        is_unplanned = jobs.is_unplanned(conn, job["id"])
+        if is_unplanned:
+            change(conn, ids)
+        return is_unplanned
+
+    return bites.write(database, read, bite)
+
+
+def _noting(
+    files: Iterable[tuple[int, int, bool]], beginnings: MutableSequence[int]
+) -> Iterator[tuple[int, int]]:
+    """Yield id and size of files, and note those whose beginning is to be read first."""
+    for file_id, size, is_staged in files:
+        if is_staged:
+            beginnings.append(file_id)
+        yield file_id, size
+
+
+def _add_beginnings(conn: Connection, job: Row, file_ids: Iterable[int]) -> None:
     # Added first, so that they are claimed first: they save others from being read.
     jobs.add_items(
         conn,
@@ -34,15 +150,17 @@ def plan(conn: Connection, job: Row) -> Row:
                 "item_key": f"{kinds.PREFIX_ITEM}{first}-{last}",
                 "payload": kinds.encode(kinds.HashItemPayload(first, last, is_prefix=True)),
             }
-            for first, last, _files, _bytes in cut(beginnings, most_files=PREFIX_FILES)
+            for first, last, _files, _bytes in cut(((one, 0) for one in file_ids), PREFIX_FILES)
         ],
     )
-    return add_shards(conn, job, hashing.marked(conn, tenant_id, library_id))
 
 
 def add_shards(conn: Connection, job: Row, files: Iterable[tuple[int, int]]) -> Row:
     """Give a job an item for every shard of its files, and count them."""
-    shards = list(cut(files, SHARD_FILES, SHARD_BYTES))
+    return _add_shards(conn, job, list(cut(files, SHARD_FILES, SHARD_BYTES)))
+
+
+def _add_shards(conn: Connection, job: Row, shards: Sequence[tuple[int, int, int, int]]) -> Row:
     jobs.add_items(
         conn,
         [
@@ -68,14 +186,20 @@ def cut(
     files: Iterable[tuple[int, int]], most_files: int, most_bytes: float = inf
 ) -> Iterator[tuple[int, int, int, int]]:
     """Yield shards of (first id, last id, files, bytes) from files of (id, size)."""
-    first = last = count = size = done = 0
+    first = last = count = size = done_files = done_bytes = 0
+    room_files, room_bytes = min(most_files, _FIRST_FILES), most_bytes
     for file_id, file_size in files:
         if count == 0:
             first = file_id
-        last, count, size = file_id, count + 1, size + file_size
-        if count >= min(most_files, _FIRST_FILES + done // 8) or size >= most_bytes:
+        last = file_id
+        count += 1
+        size += file_size
+        if count >= room_files or size >= room_bytes:
             yield first, last, count, size
-            done += count
+            done_files, done_bytes = done_files + count, done_bytes + size
             count = size = 0
+            usual = min(most_files, _FIRST_FILES + done_files // 8)
+            room_files = max(usual, done_files // _PART)
+            room_bytes = max(most_bytes, done_bytes // _PART)
     if count:
         yield first, last, count, size

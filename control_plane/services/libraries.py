@@ -6,7 +6,7 @@ from typing import Any
 import grpc
 from sqlalchemy import Connection
 
-from control_plane.policy import admission, trash
+from control_plane.policy import admission, hashing, trash
 from control_plane.policy import libraries as rules
 from control_plane.services import names, paging, tenants, wire
 from control_plane.store import files, libraries
@@ -121,7 +121,8 @@ class LibraryService(LibraryServiceServicer):
         slug = None if every else names.library_slug(request.name)
         wanted = admission.Wanted(JobKind.HASH, slug, tenants.chosen(request.tenant))
         with self._database.write() as conn:
-            return wire.job(admission.create(conn, wanted))
+            job = admission.create(conn, wanted)
+        return wire.job(hashing.plan(self._database, job))
 
     def ListFiles(
         self, request: pb.ListFilesRequest, context: grpc.ServicerContext

@@ -1,6 +1,6 @@
 """Marks the files to hash and lists them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from sqlalchemy import Connection
@@ -54,9 +54,7 @@ _SIZES_IN_DOUBT = (
     " AND f.size_bytes IN (SELECT b.size_bytes FROM library_files b"
     " WHERE b.prefix_hash IS NOT NULL AND NOT b.is_missing)"
 )
-_STALE = _FILES.format(columns="f.id, f.hash_algorithm, f.content_hash") + (
-    " AND f.content_hash IS NOT NULL AND "
-)
+_STALE = _FILES.format(columns="f.id") + (" AND f.content_hash IS NOT NULL AND ")
 _STALE_REASONS = (
     "f.needs_hash",
     "f.id IN (SELECT n.id FROM further_names n)",
@@ -83,32 +81,87 @@ _REASONS = (
     f"{_IS_SHARED} AND f.prefix_hash IS NOT NULL AND {_IS_IN_DOUBT}",
     f"{_IS_SHARED} AND f.prefix_hash IS NOT NULL AND {_BEGINS_ALIKE}",
 )
+_LISTS = (
+    "further_names", "stale_files", "trashed_files", "shared_sizes", "sizes_in_doubt",
+    "wanted_files",
+)  # fmt: skip
 _WANTED = _FILES.format(columns="f.id") + (
     f" AND f.content_hash IS NULL AND l.is_active AND NOT {_IS_FURTHER} AND "
 )
 
 
-def mark(conn: Connection, tenant_id: str) -> None:
-    """Mark exactly the files of a tenant that want a hash; drop the hashes that no longer count.
+def list_stale(conn: Connection, tenant_id: str) -> None:
+    """List the hashes of a tenant that no longer count, in tables of this connection.
 
     Those are hashes of another algorithm than the library's, and of further names of a file.
     """
-    lock(conn, DUPLICATES)
     _list(conn, tenant_id, "further_names", "id", _FURTHER_NAMES)
+    _list(conn, tenant_id, "stale_files", "id", *(_STALE + reason for reason in _STALE_REASONS))
+
+
+def list_wanted(conn: Connection, tenant_id: str) -> None:
+    """List the files of a tenant that want a hash, once those that no longer count are dropped."""
     _list(conn, tenant_id, "trashed_files", "id", _TRASHED_FILES)
     counts = _IS_NOT_TRASHED if _is_alone(conn, tenant_id) else _IS_OF_TENANT
     _list(conn, tenant_id, "shared_sizes", "size_bytes", _SHARED_SIZES.format(counts=counts))
     _list(conn, tenant_id, "sizes_in_doubt", "size_bytes", _SIZES_IN_DOUBT)
-    _drop_stale(conn, tenant_id)
     # One reason at a time: for all at once PostgreSQL would search the lists file by file.
     _list(conn, tenant_id, "wanted_files", "id", *(_WANTED + reason for reason in _REASONS))
-    is_wanted = "EXISTS (SELECT 1 FROM wanted_files w WHERE w.id = library_files.id)"
-    _change(conn, tenant_id, "true", "NOT needs_hash AND id IN (SELECT w.id FROM wanted_files w)")
-    is_not_foreign = _IS_NOT_FOREIGN.format(library="library_id")
-    _change(conn, tenant_id, "false", f"needs_hash AND NOT {is_wanted} AND {is_not_foreign}")
-    for name in ("further_names", "trashed_files", "shared_sizes", "sizes_in_doubt",
-                 "wanted_files"):  # fmt: skip
-        conn.execute(prepared(conn, f"DROP TABLE {name}"))
+
+
+def forget_lists(conn: Connection) -> None:
+    """Drop whatever lists this connection has."""
+    for name in _LISTS:
+        conn.execute(prepared(conn, f"DROP TABLE IF EXISTS {name}"))
+
+
+def stale(conn: Connection, after: int, limit: int) -> list[int]:
+    """Return the next files whose hash is to be dropped."""
+    return _ids(conn, "SELECT id FROM stale_files WHERE id > :after", after, limit)
+
+
+def wanted(conn: Connection, after: int, limit: int) -> list[int]:
+    """Return the next files that are to be marked and are not."""
+    query = (
+        "SELECT id FROM wanted_files w WHERE id > :after"
+        " AND NOT (SELECT needs_hash FROM library_files f WHERE f.id = w.id)"
+    )
+    return _ids(conn, query, after, limit)
+
+
+def unwanted(conn: Connection, tenant_id: str, after: int, limit: int) -> list[int]:
+    """Return the next files that are marked and are not to be."""
+    query = (
+        "SELECT id FROM library_files WHERE needs_hash AND id > :after"
+        " AND NOT EXISTS (SELECT 1 FROM wanted_files w WHERE w.id = library_files.id)"
+        f" AND {_IS_NOT_FOREIGN.format(library='library_id')}"
+    )
+    return _ids(conn, query, after, limit, tenant=tenant_id)
+
+
+def mark(conn: Connection, ids: Sequence[int]) -> None:
+    """Mark files to be hashed, unless they are gone or hashed by now."""
+    _change(conn, ids, "needs_hash = true", "NOT is_missing AND content_hash IS NULL")
+
+
+def unmark(conn: Connection, ids: Sequence[int]) -> None:
+    """Take files off the list of those to hash; a hash that was to be made anew counts no more."""
+    _change(
+        conn, ids, "needs_hash = false, hash_algorithm = NULL, content_hash = NULL", "needs_hash"
+    )
+
+
+def drop_hashes(conn: Connection, ids: Sequence[int]) -> None:
+    """Drop the hashes of files, and count the duplicate groups that this changes."""
+    lock(conn, DUPLICATES)
+    dialect = conn.dialect.name
+    query = (
+        "SELECT hash_algorithm, content_hash FROM library_files"
+        f" WHERE {among('id', 'ids', dialect)} AND content_hash IS NOT NULL"
+    )
+    dropped = conn.execute(prepared(conn, query), {"ids": id_list(ids, dialect)}).all()
+    _change(conn, ids, "hash_algorithm = NULL, content_hash = NULL", "content_hash IS NOT NULL")
+    summarise(conn, [(algorithm, bytes(found)) for algorithm, found in dropped])
 
 
 def _is_alone(conn: Connection, tenant_id: str) -> bool:
@@ -125,48 +178,36 @@ def _list(conn: Connection, tenant_id: str, name: str, column: str, *queries: st
         conn.execute(statement, {"tenant": tenant_id})
 
 
-def _change(conn: Connection, tenant_id: str, needs_hash: str, where: str) -> None:
-    conn.execute(
-        prepared(
-            conn,
-            f"UPDATE library_files SET needs_hash = {needs_hash}, updated_at = {{now}}"
-            f" WHERE {where}",
-        ),
-        {"tenant": tenant_id},
-    )
+def _ids(conn: Connection, query: str, after: int, limit: int, **bound: Any) -> list[int]:
+    statement = prepared(conn, f"{query} ORDER BY id LIMIT :limit")
+    # As the driver reads them: there may be millions.
+    rows = cast("Any", conn.execute(statement, {"after": after, "limit": limit, **bound}).cursor)
+    return [row[0] for row in rows.fetchall()]
 
 
-def _drop_stale(conn: Connection, tenant_id: str) -> None:
+def _change(conn: Connection, ids: Sequence[int], columns: str, where: str) -> None:
     dialect = conn.dialect.name
-    for reason in _STALE_REASONS:
-        dropped = conn.execute(prepared(conn, _STALE + reason), {"tenant": tenant_id}).all()
-        if dropped:
-            conn.execute(
-                prepared(
-                    conn,
-                    "UPDATE library_files SET hash_algorithm = NULL, content_hash = NULL,"
-                    f" updated_at = {{now}} WHERE {among('id', 'ids', dialect)}",
-                ),
-                {"ids": id_list([row.id for row in dropped], dialect)},
-            )
-            summarise(conn, [(row.hash_algorithm, bytes(row.content_hash)) for row in dropped])
+    statement = (
+        f"UPDATE library_files SET {columns}, updated_at = {{now}}"
+        f" WHERE {among('id', 'ids', dialect)} AND {where}"
+    )
+    conn.execute(prepared(conn, statement), {"ids": id_list(ids, dialect)})
 
 
 def marked(
-    conn: Connection, tenant_id: str, library_id: str | None, *, is_prefix: bool = False
-) -> Iterator[tuple[int, int]]:
-    """Yield id and size of a tenant's marked files, in the order of their ids.
+    conn: Connection, tenant_id: str, library_id: str | None
+) -> Iterator[tuple[int, int, bool]]:
+    """Yield a tenant's marked files in the order of their ids, each with its size.
 
-    With `is_prefix`, of those whose beginning is to be read first.
+    And with whether its beginning is to be read first.
     """
     query = prepared(
         conn,
-        "SELECT f.id, f.size_bytes FROM library_files f JOIN libraries l ON l.slug = f.library_id"
+        f"SELECT f.id, f.size_bytes, {kinds.IS_STAGED.format(file='f', library='l')}"
+        " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
         " WHERE f.needs_hash AND l.is_active AND l.deleted_at IS NULL AND l.tenant_id = :tenant"
         + (" AND f.library_id = :library" if library_id else "")
-        + (f" AND {kinds.IS_STAGED.format(file='f', library='l')}" if is_prefix else "")
         + " ORDER BY f.id",
     )
     bound = {"tenant": tenant_id, "library": library_id}
-    # As the driver reads them: there may be millions.
     yield from cast("Any", conn.execute(query, bound).cursor)

@@ -191,6 +191,14 @@ def requeue(conn: Connection, step: str, job_id: int) -> bool | None:
         return None
 
 
+def is_unplanned(conn: Connection, job_id: int) -> bool:
+    """Tell whether a hash still waits for its plan; until the transaction ends it does."""
+    sql = "SELECT 1 FROM jobs WHERE id = :job AND status = 'pending' AND total_items IS NULL"
+    if conn.dialect.name == "postgresql":
+        sql += " FOR SHARE"
+    return conn.execute(prepared(conn, sql), {"job": job_id}).first() is not None
+
+
 def add_items(conn: Connection, items: Sequence[Mapping[str, Any]]) -> None:
     """Add the shards of a job."""
     if items:

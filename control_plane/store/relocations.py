@@ -24,7 +24,7 @@ _FOUND = (
     # Apart, because SQLite would conclude that the hash of the new file is not NULL, and look for
     # all of those in place of the one that is equal.
     "WITH missing AS MATERIALIZED (SELECT * FROM library_files"
-    "  WHERE is_missing AND content_hash IS NOT NULL"
+    "  WHERE is_missing AND content_hash IS NOT NULL{these}"
     "  AND library_id NOT IN (SELECT slug FROM libraries WHERE tenant_id <> :tenant)) "
     "SELECT m.id AS old_id, n.id AS new_id, m.library_id, m.rel_path AS old_name, n.rel_path,"
     " n.mtime_ns, n.device, n.inode,"
@@ -46,21 +46,34 @@ _FOUND = (
 )
 
 
-def follow(conn: Connection, tenant_id: str) -> int:
-    """Give the rows of a tenant's missing files the names of these by now; return how many."""
+def found(conn: Connection, tenant_id: str) -> list[int]:
+    """Return a tenant's missing files that are elsewhere by now, by id."""
+    return sorted(row["old_id"] for row in _find(conn, tenant_id, "", {})[:LIMIT])
+
+
+def follow(conn: Connection, tenant_id: str, ids: Sequence[int]) -> int:
+    """Give the rows of these missing files the names they have by now; return how many."""
     lock(conn, DUPLICATES)
-    found = conn.execute(prepared(conn, _FOUND), {"tenant": tenant_id}).mappings().all()
-    old_ids = Counter(row["old_id"] for row in found)
-    new_ids = Counter(row["new_id"] for row in found)
-    sole = [
+    dialect = conn.dialect.name
+    these = f" AND {among('id', 'ids', dialect)}"
+    # Once more: a thumbnail may have been asked for meanwhile.
+    moves = _find(conn, tenant_id, these, {"ids": id_list(ids, dialect)})
+    if moves:
+        _forget_new(conn, moves)
+        _rename(conn, moves)
+    return len(moves)
+
+
+def _find(conn: Connection, tenant_id: str, these: str, bound: dict[str, str]) -> list[Row]:
+    query = prepared(conn, _FOUND.format(these=these))
+    rows = conn.execute(query, {"tenant": tenant_id, **bound}).mappings().all()
+    old_ids = Counter(row["old_id"] for row in rows)
+    new_ids = Counter(row["new_id"] for row in rows)
+    return [
         row
-        for row in found
+        for row in rows
         if old_ids[row["old_id"]] == new_ids[row["new_id"]] == 1 and not row["has_own"]
-    ][:LIMIT]
-    if sole:
-        _forget_new(conn, sole)
-        _rename(conn, sole)
-    return len(sole)
+    ]
 
 
 def _forget_new(conn: Connection, moves: Sequence[Row]) -> None:

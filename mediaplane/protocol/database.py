@@ -76,6 +76,18 @@ class Database:
                 yield conn
 
     @contextmanager
+    def survey(self) -> Iterator[Connection]:
+        """Open a connection for long reads and temporary tables, which keep no writer waiting.
+
+        On SQLite each statement is a transaction of its own, so that the log can begin anew between
+        two; on PostgreSQL they are one, which may hold locks.
+        """
+        with self._connection() as conn:
+            conn.info[BEGIN] = "" if self.dialect == "sqlite" else "BEGIN"
+            with conn.begin():
+                yield conn
+
+    @contextmanager
     def write(
         self,
         *paths: WritePath,

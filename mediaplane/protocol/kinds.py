@@ -44,6 +44,10 @@ IS_STAGED = (
 )
 
 
+# The condition that a job may be claimed: a hash is planned by the control plane before.
+IS_PLANNED = "(kind <> 'hash' OR total_items IS NOT NULL)"
+
+
 @dataclass(frozen=True)
 class VerifyPayload:
     """Compare the hashed files of one library with their hashes; they stand in the job's items."""

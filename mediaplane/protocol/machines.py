@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from mediaplane.protocol import tables
+from mediaplane.protocol.kinds import IS_PLANNED
 from mediaplane.protocol.lifecycle import (
     LEASE_EXPIRED,
     LEASE_EXPIRED_MESSAGE,
@@ -71,7 +72,7 @@ def _jobs() -> Machine:
         kind_column="kind",
         steps=(
             _data("claim", sources=from_pending, target=s.RUNNING, lease=Lease.TAKE, path=claim,
-                  when="cancel_requested_at IS NULL", events=(e.JOB_STARTED,)),
+                  when=f"cancel_requested_at IS NULL AND {IS_PLANNED}", events=(e.JOB_STARTED,)),
             _data("heartbeat", sources=run, target=None, lease=Lease.KEEP, path=heartbeat),
             _data("complete", sources=run, target=s.COMPLETED, lease=Lease.DROP, path=finish,
                   when="total_items IS NULL OR"

@@ -97,7 +97,7 @@ jobs = new_table(
     Column("trace_parent", String(55)),
     Column("progress", Float, nullable=False, server_default="0"),
     count_column("processed_items"),
-    # Set when the job is cut into items, and then from its first moment.
+    # Set when the job is cut into items: from its first moment, or, for a hash, by its plan.
     Column("total_items", BigInteger),
     Column("total_bytes", BigInteger),
     # What became of the items, in the unit of total_items: written with the item itself. Those

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, select, update
 
 from control_plane.policy import admission, hashing
+from mediaplane.protocol.database import Database
 from mediaplane.protocol.tables import job_items, libraries, library_files
-from mediaplane.protocol.values import JobKind
 from tests.support.databases import Databases
 from tests.support.files import (
     add_files,
@@ -20,14 +20,19 @@ from tests.support.files import (
     summarise_all,
     summarised_groups,
 )
+from tests.support.hashing import plan_hash
 
 LINKS = {"device": 5, "inode": 77}
+CONTROL = "control"
 
 
 @pytest.fixture
 def conn(database: Databases) -> Iterator[Connection]:
-    """A control plane's transaction with four libraries, of which two can be hashed."""
-    with database.control.write() as conn:
+    """A connection that commits every statement, and four libraries, of which two can be hashed."""
+    with database.control.survey() as conn:
+        conn.info[CONTROL] = database.control
+        if conn.dialect.name == "postgresql":
+            conn.exec_driver_sql("COMMIT")
         add_library(conn, "photos")
         add_library(conn, "films", hash_policy="all")
         add_library(conn, "paused", is_active=False)
@@ -46,8 +51,10 @@ class Planned(NamedTuple):
 
 def plan(conn: Connection, library: str | None = None) -> Planned:
     """Plan a hash job, and cancel it to make room for the next."""
-    job = admission.create(conn, admission.Wanted(JobKind.HASH, library))
-    admission.cancel(conn, None, job["id"])
+    control: Database = conn.info[CONTROL]
+    job = plan_hash(control, library)
+    with control.write() as other:
+        admission.cancel(other, None, job["id"])
     items = conn.execute(select(job_items).where(job_items.c.job_id == job["id"])).mappings()
     marked = select(library_files.c.id).where(library_files.c.needs_hash)
     return Planned(

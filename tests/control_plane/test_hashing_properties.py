@@ -5,13 +5,12 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, delete, select
 
-from control_plane.policy import admission
-from mediaplane.protocol.tables import library_files
-from mediaplane.protocol.values import JobKind
+from mediaplane.protocol.tables import events, job_items, jobs, libraries, library_files
 from tests.support.databases import Databases
 from tests.support.files import add_files, add_library, content
+from tests.support.hashing import plan_hash
 
 FILES = st.lists(
     st.fixed_dictionaries(
@@ -39,7 +38,8 @@ def test_every_possible_duplicate_has_one_name_with_a_hash_or_a_mark(
     database: Databases, files: list[dict[str, Any]]
 ) -> None:
     with database.control.write() as conn:
-        undone = conn.begin_nested()
+        for table in (job_items, events, jobs, library_files, libraries):
+            conn.execute(delete(table))
         add_library(conn, "photos")
         add_library(conn, "second")
         add_library(conn, "paused", is_active=False)
@@ -49,9 +49,9 @@ def test_every_possible_duplicate_has_one_name_with_a_hash_or_a_mark(
             library, is_hashed = row.pop("library"), row.pop("is_hashed")
             hashed = content(number) | {"needs_hash": False} if is_hashed else {}
             add_files(conn, library, [row | hashed])
-        admission.create(conn, admission.Wanted(JobKind.HASH, None))
+    plan_hash(database.control)
+    with database.control.read() as conn:
         check_marks(conn)
-        undone.rollback()
 
 
 def check_marks(conn: Connection) -> None:

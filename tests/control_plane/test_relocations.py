@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, select, text, update
 
-from control_plane.policy import admission
 from control_plane.store import relocations
 from mediaplane.protocol.tables import assets, library_files, thumbnails, video_frames
-from mediaplane.protocol.values import DEFAULT_TENANT, JobKind
+from mediaplane.protocol.values import DEFAULT_TENANT
 from tests.control_plane.test_moved_files import absorbed, ids, known
 from tests.support.databases import Databases
 from tests.support.files import add_library, content, expected_groups, summarise_all
+from tests.support.hashing import plan_hash
 from tests.support.reports import LIBRARY, assets_of, files_of, groups_of, known_library, seen
 from tests.support.rows import Rows
 
@@ -35,7 +35,8 @@ def hash_new(database: Databases, **contents: int) -> None:
 
 def follow(database: Databases) -> int:
     with database.control.write() as conn:
-        followed = relocations.follow(conn, DEFAULT_TENANT)
+        found = relocations.found(conn, DEFAULT_TENANT)
+        followed = relocations.follow(conn, DEFAULT_TENANT, found)
         assert groups_of(database) == expected_groups(conn)
         return followed
 
@@ -59,8 +60,7 @@ def test_the_next_hash_job_follows_what_the_last_one_found(database: Databases) 
     before = ids(database)[b"a"]
     absorbed(database, [copy_of(b"z", 12)], b"a")
     hash_new(database, z=1)
-    with database.control.write() as conn:
-        admission.create(conn, admission.Wanted(JobKind.HASH, LIBRARY))
+    plan_hash(database.control, LIBRARY)
     assert ids(database) == {b"z": before}
 
 
@@ -166,7 +166,8 @@ def test_missing_files_are_looked_for_by_their_hashes_and_nothing_else_is_read(
         if conn.dialect.name == "postgresql":
             conn.execute(text("SET LOCAL enable_seqscan = off"))
         explain = "EXPLAIN QUERY PLAN " if conn.dialect.name == "sqlite" else "EXPLAIN "
-        lines = conn.execute(text(explain + relocations._FOUND), {"tenant": DEFAULT_TENANT}).all()
+        query = explain + relocations._FOUND.format(these="")
+        lines = conn.execute(text(query), {"tenant": DEFAULT_TENANT}).all()
         found = "\n".join(str(line[-1]) for line in lines)
     assert "ix_library_files_missing" in found
     assert "ix_library_files_dedup_group" in found

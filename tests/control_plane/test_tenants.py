@@ -18,6 +18,7 @@ from mediaplane.v1 import library_service_pb2 as libraries_pb
 from mediaplane.v1 import thumbnail_service_pb2 as thumbnails_pb
 from tests.support.control import PROBE, SCAN, ControlPlane, Refusal, refusal_of
 from tests.support.files import add_files, add_library, content, summarise_all
+from tests.support.hashing import plan_hash
 from tests.support.rows import Rows
 from tests.support.tokens import add_token, bearing
 
@@ -93,8 +94,8 @@ def test_a_size_that_another_tenant_has_too_asks_for_no_hash(control: ControlPla
         control, "north", {"size_bytes": 10}, {"size_bytes": 20}, {"size_bytes": 20}
     )
     add_tenant(control, "south", {"size_bytes": 10}, {"size_bytes": 20})
-    with control.database.control.write() as conn:
-        admission.create(conn, admission.Wanted(JobKind.HASH, None, "north"))
+    plan_hash(control.database.control, tenant_id="north")
+    with control.database.control.read() as conn:
         marked = conn.scalars(text("SELECT id FROM library_files WHERE needs_hash ORDER BY id"))
         assert list(marked) == twins
     assert alone not in twins
@@ -104,11 +105,10 @@ def test_one_file_in_the_libraries_of_two_tenants_is_hashed_for_each(control: Co
     same = {"inode": 5, "size_bytes": 10}
     for tenant in ("north", "south"):
         add_tenant(control, tenant, same, {"inode": 6, "size_bytes": 10})
-    with control.database.control.write() as conn:
-        for tenant in ("north", "south"):
-            job = admission.create(conn, admission.Wanted(JobKind.HASH, None, tenant))
-            assert job["total_items"] == 2
-            admission.cancel(conn, tenant, job["id"])
+    for tenant in ("north", "south"):
+        job = plan_hash(control.database.control, tenant_id=tenant)
+        assert job["total_items"] == 2
+        control.client.cancel_job(f"jobs/{job['id']}")
 
 
 def test_a_restored_file_keeps_its_hash_beside_another_tenants_name_of_it(

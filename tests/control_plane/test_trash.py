@@ -6,14 +6,13 @@ import pytest
 from grpc import StatusCode
 from sqlalchemy import select, text, update
 
-from control_plane.policy import admission
 from mediaplane.protocol.duplicates import summarise
 from mediaplane.protocol.tables import jobs, library_files
-from mediaplane.protocol.values import JobKind
 from mediaplane.protocol.write_paths import SUMMARISE
 from mediaplane.v1 import library_service_pb2 as pb
 from tests.support.control import HASH, SCAN, ControlPlane, at_once, job_id, refusal
 from tests.support.files import add_files, content, digest, summarise_all
+from tests.support.hashing import plan_hash
 from tests.support.rows import Rows
 
 LINKS = {"device": 5, "inode": 77}
@@ -182,8 +181,8 @@ def test_files_that_wait_for_a_hash_wait_no_longer_in_the_trash(control: Control
         marked = select(library_files.c.library_id).where(library_files.c.needs_hash)
         assert list(conn.scalars(marked)) == ["films"]
     control.client.restore_library("photos")
-    with control.database.control.write() as conn:
-        admission.create(conn, admission.Wanted(JobKind.HASH))
+    plan_hash(control.database.control)
+    with control.database.control.read() as conn:
         assert sorted(conn.scalars(marked)) == ["films", "photos"]
 
 

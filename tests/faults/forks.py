@@ -24,6 +24,7 @@ _ROLES = (
     roles.read_on,
     scenarios.work_mortally,
     scenarios.govern_mortally,
+    scenarios.plan_mortally,
 )
 _BY_NAME: dict[str, Any] = {role.__name__: role for role in _ROLES}
 

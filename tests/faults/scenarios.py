@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import RowMapping
 
-from control_plane.policy import admission, recovery
+from control_plane.policy import admission, bites, hashing, recovery
 from control_plane.policy.admission import Wanted
 from control_plane.policy.backoff import Backoff
 from control_plane.store import jobs
@@ -47,6 +47,20 @@ def govern_mortally(url: str, die_at: int, cancelled: int, hurried: int) -> None
     database = Database(url, Plane.CONTROL)
     _die(database.engine, die_at)
     govern(database, cancelled, hurried)
+
+
+def plan_mortally(url: str, die_at: int) -> None:
+    """Plan the hash that was admitted, bite by bite, up to the point of death."""
+    database = Database(url, Plane.CONTROL)
+    take_small_bites()
+    _die(database.engine, die_at)
+    hashing.resume(database)
+
+
+def take_small_bites() -> None:
+    """Have one row changed with each bite, and no pause made: it is all the same to the rows."""
+    bites._FIRST_ROWS = bites._FEWEST_ROWS = bites._MOST_ROWS = 1
+    bites.PAUSE_SECONDS = 0
 
 
 def govern(database: Database, cancelled: int, hurried: int) -> None:

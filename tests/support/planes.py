@@ -11,7 +11,7 @@ from sqlalchemy import select, text
 from sqlalchemy.engine import RowMapping
 
 from control_plane import loops
-from control_plane.policy import admission, libraries
+from control_plane.policy import admission, hashing, libraries
 from control_plane.settings import ControlSettings
 from control_plane.store import workers
 from data_plane.executor import Context, Control
@@ -98,7 +98,8 @@ class Desk:
 
     def create(self, kind: JobKind, **options: Any) -> int:
         with self.database.write() as conn:
-            return int(admission.create(conn, admission.Wanted(kind, LIBRARY, **options))["id"])
+            job = admission.create(conn, admission.Wanted(kind, LIBRARY, **options))
+        return int(hashing.plan(self.database, job)["id"])
 
     def probe(self, seconds: float = 0, scratch_bytes: int = 0, **options: Any) -> int:
         """Ask for a probe; `probe_items` cuts it into items."""
