@@ -70,7 +70,7 @@ def same_size(folder: Path, files: int) -> Corpus:
 
 def last_byte(folder: Path, files: int) -> Corpus:
     """Files that differ from each other in their last bytes alone."""
-    body = Contents(seed=4).new(2 * MIB)
+    body = Contents(seed=4).new(MIB // 2)
     return _write("last byte", folder, (body[:-4] + i.to_bytes(4, "big") for i in range(files)))
 
 

@@ -67,7 +67,7 @@ def main() -> int:
 def _size() -> Size:
     is_quick = os.environ.get("QUICK", "") not in ("", "0")
     rounds = int(os.environ.get("ROUNDS") or (1 if is_quick else 3))
-    return Size(rounds, 10_000, 150, 100) if is_quick else Size(rounds, 200_000, 3_000, 1_000)
+    return Size(rounds, 10_000, 150, 100) if is_quick else Size(rounds, 200_000, 3_000, 10_000)
 
 
 class Comparison:

@@ -14,7 +14,7 @@ from data_plane.digests import (
     hash_at_once,
     tail_offset,
 )
-from data_plane.executor import explain
+from data_plane.file_states import explain
 from data_plane.jail import PROC_FD, Jail
 
 # Path, size, time of change and algorithm: no more than is needed, and no object to be made of it.

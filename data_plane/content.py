@@ -10,7 +10,7 @@ import grpc
 from sqlalchemy import String, bindparam, text
 from sqlalchemy.engine import Row
 
-from data_plane.executor import explain, state_of
+from data_plane.file_states import explain, state_of
 from data_plane.renditions import Renditions
 from data_plane.roots import OutsideRoots, Roots
 from mediaplane.errors import (

@@ -9,7 +9,7 @@ from typing import Any
 
 from blake3 import blake3
 
-from data_plane.executor import Hashed, ToHash, Unhashed, explain, state_of
+from data_plane.file_states import state_of
 from mediaplane.protocol.values import HashAlgorithm
 
 # What the prefix hash of a file covers: its first bytes and its last. Formats that begin alike,
@@ -22,11 +22,7 @@ _BLOCK_BYTES = 128 << 10
 _TOLD_BYTES = 1 << 20
 # In place of an algorithm: the prefix hash is wanted.
 ENDS = "ends"
-_HASHERS: dict[str, Any] = {
-    HashAlgorithm.BLAKE3: blake3,
-    HashAlgorithm.SHA256: hashlib.sha256,
-    ENDS: blake3,
-}
+_HASHERS: dict[str, Any] = {HashAlgorithm.BLAKE3: blake3, HashAlgorithm.SHA256: hashlib.sha256}
 CHANGED = ("changed", "It has changed since the scan; scan the library again.")
 
 # Who writes to a file can put its mtime back, but not its ctime. The inode tells of a file that
@@ -42,23 +38,24 @@ _buffers = threading.local()
 
 
 def hash_file(
-    file: ToHash, open_file: Callable[[bytes], int], read: Callable[[int], None]
-) -> Hashed | Unhashed:
-    """Hash a file that still is as it was scanned; `read` is told of the bytes as they come."""
+    descriptor: int,
+    size_bytes: int,
+    mtime_ns: int,
+    algorithm: str,
+    read: Callable[[int], None],
+) -> Answer:
+    """Hash an open file that still is as it was scanned, and close it.
+
+    `read` is told of the bytes as they come, and may raise what ends this early.
+    """
     try:
-        descriptor = open_file(file.rel_path)
-        try:
-            before = os.fstat(descriptor)
-            if state_of(before) != (file.size_bytes, file.mtime_ns):
-                return Unhashed(file, *CHANGED)
-            digest = _digest(file, descriptor, read)
-            if _version(os.fstat(descriptor)) != _version(before):
-                return Unhashed(file, *CHANGED)
-            return Hashed(file, digest)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        return Unhashed(file, *explain(error))
+        before = os.fstat(descriptor)
+        if state_of(before) != (size_bytes, mtime_ns):
+            return CHANGED
+        digest = _digest(algorithm, size_bytes, descriptor, read)
+        return CHANGED if _version(os.fstat(descriptor)) != _version(before) else digest
+    finally:
+        os.close(descriptor)
 
 
 def _read_at(descriptor: int, offset: int, length: int) -> bytes:
@@ -73,18 +70,24 @@ def _read_at(descriptor: int, offset: int, length: int) -> bytes:
 def hash_at_once(
     descriptor: int, found: os.stat_result, size_bytes: int, mtime_ns: int, algorithm: str
 ) -> Answer:
-    """Hash a small file, or the ends of any, and close it; `found` is what its name led to."""
+    """Hash a file, or its ends, in one go and close it; `found` is what its name led to before."""
     try:
         if state_of(found) != (size_bytes, mtime_ns):
             return CHANGED
-        content = _read_at(descriptor, 0, HEAD_BYTES if algorithm == ENDS else size_bytes)
         if algorithm == ENDS:
-            content += _read_at(descriptor, tail_offset(size_bytes), TAIL_BYTES)
-        if _version(os.fstat(descriptor)) != _version(found):
-            return CHANGED
+            digest = _digest_ends(descriptor, size_bytes)
+        elif size_bytes <= _BLOCK_BYTES:
+            digest = _HASHERS[algorithm](_read_at(descriptor, 0, size_bytes)).digest()
+        else:
+            digest = _digest(algorithm, size_bytes, descriptor, lambda _length: None)
+        return CHANGED if _version(os.fstat(descriptor)) != _version(found) else digest
     finally:
         os.close(descriptor)
-    return bytes(_HASHERS[algorithm](content).digest())
+
+
+def _digest_ends(descriptor: int, size_bytes: int) -> bytes:
+    head = _read_at(descriptor, 0, HEAD_BYTES)
+    return blake3(head + _read_at(descriptor, tail_offset(size_bytes), TAIL_BYTES)).digest()
 
 
 def tail_offset(size_bytes: int) -> int:
@@ -92,11 +95,11 @@ def tail_offset(size_bytes: int) -> int:
     return max(HEAD_BYTES, size_bytes - TAIL_BYTES)
 
 
-def _digest(file: ToHash, descriptor: int, read: Callable[[int], None]) -> bytes:
-    hasher = _HASHERS[file.algorithm]()
+def _digest(algorithm: str, size_bytes: int, descriptor: int, read: Callable[[int], None]) -> bytes:
+    hasher = _HASHERS[algorithm]()
     view = _buffer()
-    blocks, unread = [view], file.size_bytes
-    told = unread
+    blocks = [view]
+    unread = told = size_bytes
     # No further than it was long: one that grows while it is read could keep us here for ever, and
     # is found out afterwards.
     while unread > 0 and (length := os.readv(descriptor, blocks)):

@@ -1,6 +1,5 @@
 """What an executor is given and how it may end."""
 
-import os
 import tempfile
 import threading
 import time
@@ -14,7 +13,6 @@ from data_plane.decoders.messages import Done, Failed, Failure, Limits, Order
 from data_plane.jail import Jail
 from mediaplane.protocol.values import HashAlgorithm
 
-_MAX_TIME_NS = 2**63 - 1
 # How soon work that waits notices that it is to stop.
 _WAIT_SECONDS = 0.1
 
@@ -259,30 +257,3 @@ class Executor:
     record: Callable[..., None]
     # The write paths that `record` takes; nothing else can be written when the work is done.
     paths: tuple[Any, ...] = ()
-
-
-def signed64(number: int) -> int:
-    """Return a 64-bit device or inode number as databases store it."""
-    return number - (1 << 64) if number >= 1 << 63 else number
-
-
-def state_of(info: os.stat_result) -> tuple[int, int]:
-    """Return size and time of change, by which a file is known to be as it was."""
-    # A time beyond what databases store is legal on some file systems.
-    return info.st_size, max(-_MAX_TIME_NS, min(info.st_mtime_ns, _MAX_TIME_NS))
-
-
-def explain(error: OSError) -> tuple[str, str]:
-    """Return a stable code and a sentence for an error of the file system."""
-    reason = getattr(error, "reason", None)
-    if reason is not None:
-        return f"refused_{reason}", f"Not opened: {error.strerror}."
-    match error:
-        case PermissionError():
-            return "permission_denied", "The worker may not read it; check its permissions."
-        case FileNotFoundError():
-            return "not_found", "It is not there any more; scan the library again."
-        case NotADirectoryError() | IsADirectoryError():
-            return "changed", "It is another thing than it was; scan the library again."
-        case _:
-            return "io_error", f"The file system reports: {error.strerror or error}."

@@ -1,7 +1,8 @@
-"""Hashes batches of small files in a process of its own: python -m data_plane.hasher DESCRIPTOR.
+"""Hashes batches of files in a process of its own: python -m data_plane.hasher DESCRIPTOR.
 
 In threads of one process small files are hashed one at a time, whatever the number of processors:
-each costs more Python than hashing. The caller sends the descriptor of a root and the files below
+each costs more Python than hashing. Of larger ones, threads lose a quarter of their time to waiting
+for each other. The caller sends the descriptor of a root and the files below
 it, and gets an answer for each of them; with the end of the connection this process ends.
 """
 

@@ -1,4 +1,4 @@
-"""The caller's end of the processes that hash small files, one for each thread that hashes."""
+"""The caller's end of the processes that hash batches of files, one for each thread that hashes."""
 
 import os
 import socket
@@ -26,7 +26,7 @@ class HasherLost(Exception):
 
 
 class Hasher:
-    """A process that hashes batches of small files."""
+    """A process that hashes batches of files."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
@@ -73,6 +73,11 @@ class Hasher:
         self.process.wait()
 
 
+def outcome(file: ToHash, answer: Answer) -> Hashed | Unhashed:
+    """Return what an answer says of a file."""
+    return Hashed(file, answer) if isinstance(answer, bytes) else Unhashed(file, *answer)
+
+
 def hash_elsewhere(
     batches: Iterable[tuple[Jail, Sequence[ToHash]]], check: Callable[[], None]
 ) -> Generator[list[Hashed | Unhashed], None, None]:
@@ -93,10 +98,7 @@ def hash_elsewhere(
             if not sent:
                 break
             answers = hasher.receive(check)
-            yield [
-                Hashed(file, answer) if isinstance(answer, bytes) else Unhashed(file, *answer)
-                for file, answer in zip(sent.popleft(), answers, strict=True)
-            ]
+            yield list(map(outcome, sent.popleft(), answers))
     except BaseException:
         hasher.close()
         raise

@@ -24,11 +24,11 @@ from data_plane.executor import (
     Interrupted,
     LeaseLost,
     Retry,
-    explain,
 )
 from data_plane.executors.cleanup import clean_up
 from data_plane.executors.extract import Original, Root, discard, extract, open_root
 from data_plane.executors.thumbnail import make_thumbnail
+from data_plane.file_states import explain
 from data_plane.leases import HeldMedia, Leases
 from data_plane.output import RUNS, kind_of
 from data_plane.roots import Roots

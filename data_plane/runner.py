@@ -23,7 +23,7 @@ from data_plane.executor import (
     Retry,
     Skip,
 )
-from data_plane.executor import explain as explain_os
+from data_plane.file_states import explain as explain_os
 from data_plane.flight_log import FlightLog, dump_unhandled
 from data_plane.lanes import Batch, Lane
 from data_plane.leases import Held, Leases

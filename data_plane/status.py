@@ -8,7 +8,7 @@ from time import time
 import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from data_plane.executor import signed64
+from data_plane.file_states import signed64
 from data_plane.jail import Jail
 from data_plane.leases import Claimed, Held, Leases
 from data_plane.roots import Roots

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from data_plane.cache import AssetFile, asset_path
 from data_plane.decoders.messages import Done, Failed, FrameMeasure, Order, Output, Product
 from data_plane.decoders.outputs import publish, scratch_outputs
-from data_plane.executor import Context, Fail, Retry, ToHash, explain, signed64, state_of
+from data_plane.executor import Context, Fail, Retry, ToHash
+from data_plane.file_states import explain, signed64, state_of
 from data_plane.jail import Jail
 from mediaplane.protocol.values import HashAlgorithm, MediaType, ThumbnailFormat
 from mediaplane.protocol.versions import version_of

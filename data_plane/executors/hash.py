@@ -4,11 +4,12 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from itertools import chain, groupby, islice
+from itertools import chain, groupby
+from math import inf
 from operator import attrgetter
 
 from data_plane.batches import answer_files
-from data_plane.digests import ENDS, HEAD_BYTES, TAIL_BYTES, hash_file
+from data_plane.digests import ENDS, HEAD_BYTES, TAIL_BYTES, Answer, hash_file
 from data_plane.executor import (
     Context,
     Hashed,
@@ -18,18 +19,24 @@ from data_plane.executor import (
     ToHash,
     Unhashed,
 )
-from data_plane.hashers import HasherLost, hash_elsewhere
+from data_plane.file_states import explain
+from data_plane.hashers import HasherLost, hash_elsewhere, outcome
 from data_plane.jail import Jail
-from mediaplane.protocol.kinds import SMALL_BYTES
 
 log = logging.getLogger(__name__)
 
-# Of small files Python is the larger part of the work: they go to a process of their own, in
-# batches; but only when there are enough of them to be worth its start.
+# Threads of one process would take turns at much of the work, all of it in the case of small files:
+# files up to a size go to a process of their own, in batches; but only when there is enough to do
+# to be worth its start. Of larger ones somebody wants to know how far they are.
+AT_ONCE_BYTES = 64 << 20
 MANY_FILES = 64
+MANY_BYTES = 64 << 20
 BATCH_FILES = 256
+BATCH_BYTES = 32 << 20
 # How often to look whether the beginnings of the other files are known.
 _EARLY_SECONDS = 0.05
+
+_SIZE = attrgetter("size_bytes")
 
 
 def hash_shard(task: HashTask | PrefixTask, ctx: Context) -> HashResult:
@@ -40,7 +47,7 @@ def hash_shard(task: HashTask | PrefixTask, ctx: Context) -> HashResult:
         ctx.control.wait(_EARLY_SECONDS)
     distinct, files = task.read()
     ctx.control.items += len(distinct)
-    ctx.control.bytes += sum(file.size_bytes for file in distinct)
+    ctx.control.bytes += sum(map(_SIZE, distinct))
     result = hash_files(files, ctx)
     result.distinct = distinct
     return result
@@ -77,31 +84,32 @@ def hash_files(files: Sequence[ToHash], ctx: Context) -> HashResult:
 
 
 def _hash(files: Sequence[ToHash], jails: "_Jails", ctx: Context) -> Iterator[Hashed | Unhashed]:
-    small = [file for file in files if file.size_bytes <= SMALL_BYTES]
-    if len(small) < MANY_FILES:
+    batched = [file for file in files if file.size_bytes <= AT_ONCE_BYTES]
+    if len(batched) < MANY_FILES and sum(map(_SIZE, batched)) < MANY_BYTES:
         yield from _hash_here(files, jails, ctx)
         return
-    yield from _hash_small(small, jails, ctx)
-    large = [file for file in files if file.size_bytes > SMALL_BYTES]
-    yield from _hash_here(large, jails, ctx)
+    yield from _hash_batched(batched, jails, ctx)
+    yield from _hash_here([file for file in files if file.size_bytes > AT_ONCE_BYTES], jails, ctx)
 
 
-def _hash_small(
+def _hash_batched(
     files: Sequence[ToHash], jails: "_Jails", ctx: Context
 ) -> Iterator[Hashed | Unhashed]:
-    batches = deque(_batches(files, jails))
+    batches = deque(_batches(files, jails, BATCH_BYTES))
     while batches:
         try:
             with closing(hash_elsewhere(tuple(batches), ctx.control.check)) as answered:
                 for outcomes in answered:
                     _jail, batch = batches.popleft()
-                    size_bytes = sum(file.size_bytes for file in batch)
+                    size_bytes = sum(map(_SIZE, batch))
                     ctx.control.items += len(batch)
                     ctx.control.bytes += size_bytes
                     ctx.spend(size_bytes)
                     yield from outcomes
         except HasherLost:
-            log.warning("A process that hashes small files was lost; they are hashed without it")
+            log.warning(
+                "A process that hashes batches of files was lost; they are hashed without it"
+            )
             yield from _hash_here(batches.popleft()[1], jails, ctx)
 
 
@@ -112,15 +120,33 @@ def _hash_here(
         ctx.control.check()
         if jail := jails.of(file.root):
             done = ctx.control.bytes
-            yield hash_file(file, jail.open_file, _telling(ctx))
+            yield outcome(file, _answer(file, jail, _telling(ctx)))
             ctx.control.items += 1
             ctx.control.bytes = done + file.size_bytes
 
 
-def _batches(files: Iterable[ToHash], jails: "_Jails") -> Iterator[tuple[Jail, list[ToHash]]]:
+def _answer(file: ToHash, jail: Jail, read: Callable[[int], None]) -> Answer:
+    try:
+        descriptor = jail.open_file(file.rel_path)
+        return hash_file(descriptor, file.size_bytes, file.mtime_ns, file.algorithm, read)
+    except OSError as error:
+        return explain(error)
+
+
+def _batches(
+    files: Iterable[ToHash], jails: "_Jails", most_bytes: float = inf
+) -> Iterator[tuple[Jail, list[ToHash]]]:
     for root, there in groupby(files, key=attrgetter("root")):
         if jail := jails.of(root):
-            while batch := list(islice(there, BATCH_FILES)):
+            batch: list[ToHash] = []
+            size_bytes = 0
+            for file in there:
+                batch.append(file)
+                size_bytes += file.size_bytes
+                if len(batch) == BATCH_FILES or size_bytes >= most_bytes:
+                    yield jail, batch
+                    batch, size_bytes = [], 0
+            if batch:
                 yield jail, batch
 
 

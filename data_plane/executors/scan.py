@@ -10,19 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from data_plane.executor import (
-    Context,
-    Fail,
-    ScanCounts,
-    ScanSettings,
-    ScanTask,
-    Seen,
-    Unseen,
-    explain,
-    signed64,
-    state_of,
-)
+from data_plane.executor import Context, Fail, ScanCounts, ScanSettings, ScanTask, Seen, Unseen
 from data_plane.executors.comparison import OTHER_FILESYSTEM, compare
+from data_plane.file_states import explain, signed64, state_of
 from data_plane.globs import Matcher, compile_globs
 from data_plane.jail import Jail
 from mediaplane.paths import MAX_PATH_BYTES

@@ -1,4 +1,4 @@
-"""Small files are hashed in batches by processes of their own, with the same results."""
+"""Files are hashed in batches by processes of their own, with the same results."""
 
 import os
 import signal
@@ -11,10 +11,15 @@ from blake3 import blake3
 
 from data_plane import hashers
 from data_plane.executor import Cancelled, Control, Hashed, HashResult, ToHash
-from data_plane.executors.hash import BATCH_FILES, MANY_FILES, hash_files
+from data_plane.executors.hash import (
+    AT_ONCE_BYTES,
+    BATCH_FILES,
+    MANY_BYTES,
+    MANY_FILES,
+    hash_files,
+)
 from data_plane.hashers import Hasher, hash_elsewhere
 from data_plane.jail import Jail
-from mediaplane.protocol.kinds import SMALL_BYTES
 from mediaplane.protocol.values import HashAlgorithm
 from tests.support.scanning import context
 from tests.support.waiting import eventually
@@ -24,10 +29,10 @@ FILES = 2 * BATCH_FILES + 10
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[ToHash]:
-    """More than two batches of small files, and a large one in their midst."""
+    """More than two batches of small files, and one in their midst that is for no batch."""
     made = []
     for number in range(FILES):
-        size = SMALL_BYTES + 1 if number == FILES // 2 else number * 7
+        size = AT_ONCE_BYTES + 1 if number == FILES // 2 else number * 7
         path = tmp_path / f"{number:04}"
         path.write_bytes(number.to_bytes(4, "big") * (size // 4 + 1))
         made.append(as_scanned(tmp_path, path.name.encode(), number))
@@ -77,6 +82,15 @@ def test_few_small_files_need_no_other_process(files: list[ToHash]) -> None:
     few = files[: MANY_FILES - 1]
     assert {one.file.file_id for one in hashed(few).hashed} == {file.file_id for file in few}
     assert not hasattr(hashers._mine, "hasher")
+
+
+def test_few_files_are_worth_another_process_when_there_is_much_to_read(tmp_path: Path) -> None:
+    for name in ("one", "two", "three"):
+        (tmp_path / name).write_bytes(name.encode() * (MANY_BYTES // 9 + 1))
+    files = [as_scanned(tmp_path, name, at) for at, name in enumerate((b"one", b"two", b"three"))]
+    result = hashed(files)
+    assert {one.file.file_id: one.digest for one in result.hashed} == digests(files)
+    assert hashers._mine.hasher.process.poll() is None
 
 
 def test_a_file_of_a_batch_that_has_changed_or_is_gone_gets_no_hash(

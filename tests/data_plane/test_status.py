@@ -11,7 +11,7 @@ import grpc
 import pytest
 from grpc import StatusCode
 
-from data_plane.executor import signed64
+from data_plane.file_states import signed64
 from data_plane.leases import Leases
 from data_plane.roots import Roots
 from data_plane.status import DataPlaneService

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, text
 
-from data_plane.executor import signed64
+from data_plane.file_states import signed64
 from data_plane.jail import Jail
 from data_plane.roots import Roots
 from data_plane.status import probe_root

@@ -4,8 +4,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from data_plane.executor import Context, Control, ScanCounts, ScanTask, Seen, Unseen, signed64
+from data_plane.executor import Context, Control, ScanCounts, ScanTask, Seen, Unseen
 from data_plane.executors.scan import scan
+from data_plane.file_states import signed64
 from data_plane.jail import Jail
 
 
