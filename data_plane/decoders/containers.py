@@ -13,6 +13,7 @@ from av.video.stream import VideoStream
 from data_plane.decoders.gate import refuse_too_large
 from data_plane.decoders.groups import VideoPacket, packet_time
 from data_plane.decoders.messages import DecodeFailed, Failure, Limits
+from data_plane.decoders.reordering import tell_times
 from data_plane.decoders.sources import Source
 
 # No playlists: they name other files.
@@ -131,10 +132,8 @@ def read_packets(
 
 def _demux(container: InputContainer, video: VideoStream) -> Iterator[VideoPacket]:
     is_guessed = container.format.name == "avi" and video.codec_context.name in _REORDERED
-    for packet in container.demux(video):
-        if is_guessed:
-            packet.pts = None
-        yield packet
+    packets = container.demux(video)
+    return tell_times(packets, video) if is_guessed else packets
 
 
 def end_of(packet: VideoPacket) -> int:

@@ -28,6 +28,7 @@ CLIPS = {
     "plain.avi": ("-c:v", "mpeg4", "-g", "20"),
     "packed.avi": ("-c:v", "mpeg4", "-bf", "2", "-g", "20"),
     "untold.avi": B_FRAMES,
+    "open.avi": OPEN_GOP,
     "video.mpg": ("-c:v", "mpeg1video", "-bf", "2", "-g", "15"),
     "dvd.mpg": ("-c:v", "mpeg2video", "-bf", "2", "-g", "15"),
     "video.ogv": ("-c:v", "libtheora", "-g", "20"),
@@ -73,7 +74,7 @@ def test_a_video_shorter_than_its_windows_has_the_frames_that_ffmpeg_shows(tmp_p
     check(path, result)
 
 
-@pytest.mark.parametrize("name", ["open.mkv", "plain.avi"])
+@pytest.mark.parametrize("name", ["open.mkv", "plain.avi", "open.avi"])
 def test_what_is_left_of_a_video_has_the_frames_that_ffmpeg_shows(
     tmp_path: Path, name: str
 ) -> None:

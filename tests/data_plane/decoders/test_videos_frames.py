@@ -89,6 +89,20 @@ def test_pictures_whose_times_a_container_does_not_tell_are_shown_in_the_order_o
         assert stored[one.timestamp_ms] == encode(still.image, ThumbnailFormat.JPEG)
 
 
+@pytest.mark.parametrize("sampling_limit", [1, 3, 10, 100])
+@pytest.mark.parametrize("gop", [20, 1000])
+def test_a_container_that_tells_no_times_has_the_frames_of_one_that_does(
+    tmp_path: Path, gop: int, sampling_limit: int
+) -> None:
+    told = write_video(tmp_path / "open.mkv", gop=gop, options=OPEN_GOP)
+    untold = write_video(tmp_path / "open.avi", gop=gop, options=OPEN_GOP)
+
+    result = make(untold, sampling_limit=sampling_limit)
+
+    assert not result.done.is_degraded
+    assert result.done.frames == expected_frames(told, sampling_limit, 4000)
+
+
 @pytest.mark.parametrize("name", ["open.mp4", "open.mkv", "open.ts"])
 def test_stored_frames_are_those_of_a_full_decode(tmp_path: Path, name: str) -> None:
     path = write_video(tmp_path / name, gop=30, options=OPEN_GOP)
