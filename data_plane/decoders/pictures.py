@@ -8,6 +8,7 @@ import blake3
 
 from data_plane.decoders import pillow_loader, raw_loader, vips_loader
 from data_plane.decoders.encoding import write_picture
+from data_plane.decoders.lengths import fill_up, length_of
 from data_plane.decoders.loaded import Loaded, Undecodable
 from data_plane.decoders.messages import DecodeFailed, Done, Failure, Limits, Order
 from data_plane.decoders.sniff import Format, sniff
@@ -100,8 +101,9 @@ def _load(content: bytes, found: Format, size_px: int, limits: Limits) -> tuple[
     """Return a picture, and whether parts of it are missing."""
     reasons = []
     for load, is_tolerant in _ATTEMPTS[found]:
+        there = fill_up(content, found, limits.max_image_bytes) if is_tolerant else content
         try:
-            loaded = load(content, found, size_px, limits, is_tolerant=is_tolerant)
+            loaded = load(there, found, size_px, limits, is_tolerant=is_tolerant)
         except Undecodable as error:
             reasons.append(str(error))
             continue
@@ -109,9 +111,13 @@ def _load(content: bytes, found: Format, size_px: int, limits: Limits) -> tuple[
         if is_tolerant and vips_loader.is_blank(loaded.image):
             continue
         return loaded, is_tolerant
-    # The first to try knows the format best; the sentences that libraries add are no help.
-    reason = " ".join(reasons[0].split()).partition(". ")[0][:_MAX_REASON_CHARACTERS].rstrip(".")
+    length = length_of(content, found)
+    if length > len(content):
+        reason = f"it is cut off after {len(content)} of {length} bytes"
+    else:
+        # The first to try knows the format best; the sentences that libraries add are no help.
+        reason = " ".join(reasons[0].split()).partition(". ")[0][:_MAX_REASON_CHARACTERS]
     raise DecodeFailed(
         Failure.BROKEN,
-        f"This {found} file cannot be decoded: {reason}. Replace it by an intact copy.",
+        f"This {found} file cannot be decoded: {reason.rstrip('.')}. Replace it by an intact copy.",
     )

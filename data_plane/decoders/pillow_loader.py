@@ -75,6 +75,9 @@ def load(
     except pyvips.Error as error:
         raise Undecodable(str(error)) from None
     except _BROKEN as error:
+        if found is Format.JXL:
+            # Its library says no more than that there was an error.
+            raise Undecodable("its data is broken or cut off") from None
         raise Undecodable(str(error) or type(error).__name__) from None
 
 

@@ -11,9 +11,10 @@ from PIL import Image
 
 from data_plane.decoders import vips_loader
 from data_plane.decoders.jxl_header import jxl_size
+from data_plane.decoders.lengths import fill_up, length_of
 from data_plane.decoders.loaded import Undecodable
 from data_plane.decoders.messages import DecodeFailed, Failed, Failure, Limits
-from data_plane.decoders.sniff import Format
+from data_plane.decoders.sniff import Format, sniff
 from tests.support.pictures import (
     BLUE,
     GREEN,
@@ -185,12 +186,16 @@ def test_the_size_of_a_jpeg_xl_picture_is_read_from_its_header(
     assert jxl_size(content) == size
 
 
-@pytest.mark.parametrize("extension", ["jpg", "png", "gif", "tif", "ppm"])
+@pytest.mark.parametrize(
+    "extension", ["jpg", "png", "gif", "tif", "ppm", "webp", "avif", "heic", "jp2", "j2k"]
+)
 def test_a_truncated_picture_is_shown_as_far_as_it_goes(extension: str) -> None:
     noise = Image.effect_noise((WIDTH, HEIGHT), 80).convert("RGB")
     noise.paste(RED, (0, 0, WIDTH, HEIGHT // 4))
-    names = {"jpg": "JPEG", "tif": "TIFF"}
-    options = {"interlace": 0} if extension == "gif" else {}
+    names = {"jpg": "JPEG", "tif": "TIFF", "heic": "HEIF", "jp2": "JPEG2000", "j2k": "JPEG2000"}
+    options: dict[str, object] = {"interlace": 0} if extension == "gif" else {}
+    if extension == "j2k":
+        options["no_jp2"] = True
     content = saved(noise, names.get(extension, extension.upper()), **options)
 
     done, _ = result = make(content[: len(content) * 2 // 3])
@@ -198,6 +203,34 @@ def test_a_truncated_picture_is_shown_as_far_as_it_goes(extension: str) -> None:
     assert done.is_degraded
     assert (done.width, done.height) == (WIDTH, HEIGHT)
     assert differ_by(corner_colours(result.image)[0], RED) <= 40
+
+
+@pytest.mark.parametrize("extension", ["webp", "avif", "heic", "jp2", "jxl"])
+def test_a_picture_of_which_nothing_is_left_is_said_to_be_cut_off(extension: str) -> None:
+    options = {"use_container": True} if extension == "jxl" else {}
+    names = {"heic": "HEIF", "jp2": "JPEG2000"}
+    noise = Image.effect_noise((WIDTH, HEIGHT), 80).convert("RGB")
+    content = saved(noise, names.get(extension, extension.upper()), **options)
+    there = len(content) * 2 // 3 if extension == "jxl" else len(content) // 20
+
+    failed = refusal(content[:there])
+
+    assert failed.code is Failure.BROKEN
+    assert f"it is cut off after {there} of {len(content)} bytes" in failed.message
+
+
+@pytest.mark.parametrize("extension", FORMATS)
+def test_an_intact_picture_says_that_it_has_the_bytes_that_it_has(extension: str) -> None:
+    content = FORMATS[extension]()
+
+    assert length_of(content, sniff(content, extension) or Format.RAW) == len(content)
+
+
+def test_a_picture_that_claims_more_bytes_than_are_allowed_is_not_filled_up() -> None:
+    content = bytearray(FORMATS["webp"]())
+    content[4:8] = b"\xff\xff\xff\x7f"
+
+    assert fill_up(bytes(content), Format.WEBP, max_bytes=1 << 20) == content
 
 
 def test_missing_rows_show_nothing_of_other_pictures() -> None:
