@@ -22,6 +22,7 @@ from data_plane.decoders.containers import (
     seek_keyframes,
     start_of,
 )
+from data_plane.decoders.endings import is_cut_off
 from data_plane.decoders.frames import pick_frames
 from data_plane.decoders.galleries import Gallery
 from data_plane.decoders.groups import StreamDecoder, time_of
@@ -102,7 +103,7 @@ def _sample(
             gallery,
             _milliseconds(windows.start, video),
             _milliseconds(windows.duration, video),
-            opened.decoder.is_degraded,
+            opened.decoder.is_degraded or is_cut_off(source, container.format.name),
         )
 
 

@@ -18,6 +18,7 @@ pytestmark = needs_ffmpeg
 X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-g", "20")
 B_FRAMES = (*X264, "-x264-params", "bframes=3:b-adapt=0:scenecut=0")
 OPEN_GOP = (*X264, "-x264-params", "open-gop=1:bframes=3:b-adapt=0:scenecut=0")
+SINE = ("-f", "lavfi", "-i", "sine=duration=4", "-c:a")
 SOUND = ("-f", "lavfi", "-i", "sine=duration=12", "-c:a", "aac")
 CLIPS = {
     "plain.mp4": X264,
@@ -83,3 +84,25 @@ def test_what_is_left_of_a_video_has_the_frames_that_ffmpeg_shows(
     result = make(path, sampling_limit=20)
     assert result.done.is_degraded
     assert set(result.timestamps_ms) <= set(shown_at_ms(path))
+
+
+WITH_SOUND = {
+    "video.ogv": (*SINE, "libvorbis", *CLIPS["video.ogv"]),
+    "video.wmv": (*SINE, "wmav2", *CLIPS["video.wmv"]),
+    "open.ts": (*SINE, "aac", *OPEN_GOP),
+    "blu.m2ts": (*SINE, "aac", *OPEN_GOP),
+    "open.mkv": (*SINE, "aac", *OPEN_GOP),
+}
+
+
+@pytest.mark.parametrize("name", WITH_SOUND)
+def test_a_video_is_degraded_when_its_end_is_missing_and_only_then(
+    tmp_path: Path, name: str
+) -> None:
+    path = write_clip(tmp_path / name, *WITH_SOUND[name])
+    whole = path.stat().st_size
+    assert not make(path, sampling_limit=5).done.is_degraded
+    for missing in (1, whole // 30, whole // 2):
+        # Odd: what ends with a whole packet of a transport stream shows no cut.
+        os.truncate(path, whole - (missing | 1))
+        assert make(path, sampling_limit=5).done.is_degraded
