@@ -20,6 +20,15 @@ from mediaplane.protocol.engines import checked_url
 _FIRST_LOCK_BYTE, _LOCK_BYTES = 0x40000000, 512
 _BUSY_SECONDS = 30.0
 _BESIDE = ("-journal", "-wal", "-shm")
+# Ends the name of a folder in which a copy is being made.
+_PARTIAL = ".mediaplane-partial"
+# The file in it that is locked for as long as its process lives.
+_LIFE = "life"
+# Of these the copy is to blame, since the original is only read.
+_WRITE_ERRORS = {
+    f"SQLITE_IOERR_{what}"
+    for what in ("WRITE", "FSYNC", "DIR_FSYNC", "TRUNCATE", "DELETE", "CLOSE", "SHMSIZE")
+}
 _ADVICE = {
     "backup": "pg_dump --format=custom --file=FILE URL",
     "restore": "pg_restore --clean --if-exists --no-owner --dbname=URL FILE",
@@ -92,30 +101,59 @@ def _sqlite_file(url: str, what: str) -> Path:
 
 @contextmanager
 def _partial_file(target: Path) -> Iterator[Path]:
-    """Make a file beside its target that nobody takes for the target, and leave none behind."""
-    descriptor, name = tempfile.mkstemp(".partial", f".{target.name}.", target.parent)
-    os.close(descriptor)
-    try:
-        yield Path(name)
-    finally:
-        for ending in ("", *_BESIDE):
-            with suppress(FileNotFoundError):
-                os.unlink(name + ending)
+    """Make a file near its target that nobody takes for the target, and leave none behind."""
+    _sweep(target.parent)
+    with (
+        tempfile.TemporaryDirectory(_PARTIAL, ".", target.parent) as folder,
+        open(Path(folder, "new-life"), "wb") as life,
+    ):
+        # Not the file itself: on NFS, SQLite's locks and this one would be in each other's way.
+        with suppress(OSError):  # where there are no locks, nobody will think it dead
+            fcntl.flock(life, fcntl.LOCK_EX)
+            os.rename(life.name, Path(folder, _LIFE))
+        partial = Path(folder, target.name)
+        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        yield partial
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what commands that were killed have left behind."""
+    for life in folder.glob(f".*{_PARTIAL}/{_LIFE}"):
+        with suppress(OSError), life.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # free once its process has ended
+            shutil.rmtree(life.parent, ignore_errors=True)
 
 
 def _copy(source: Path, target: Path, mode: str) -> None:
     try:
         with closing(_connect(source, mode)) as original, closing(_connect(target, "rw")) as copy:
+            # A copy waits for ever for a database that is locked, and a read only for so long.
+            original.execute("BEGIN")
+            original.execute("SELECT 1 FROM sqlite_master").fetchone()
             copy.execute("PRAGMA synchronous = OFF")  # synced once, when it is whole
             # In one step, from one snapshot: in several, each write of others begins it anew.
             original.backup(copy)
             # One plain file, which can be read where nothing can be written.
             copy.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as error:
-        raise UnusableDatabase(
-            f"{source} could not be copied ({error}): it is damaged or no SQLite database, or the"
-            f" disk of {target.parent} is full. Nothing was changed."
-        ) from None
+        reason = _reason(error, source, target.parent.parent)
+        raise UnusableDatabase(f"{reason} Nothing was changed.") from None
+
+
+def _reason(error: sqlite3.Error, source: Path, folder: Path) -> str:
+    """Return what kept a database from being copied into a folder, and what to do about it."""
+    name = getattr(error, "sqlite_errorname", "")
+    if name == "SQLITE_FULL":
+        return f"The disk of {folder} is full; free some space, or choose another."
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return f"{source} is damaged or no SQLite database ({error}); use another copy."
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return f"Another process keeps {source} locked ({error}); try again when it has ended."
+    if name in _WRITE_ERRORS:
+        return f"{folder} could not be written to ({error}, {name}); look after its disk."
+    if name.startswith("SQLITE_IOERR"):
+        return f"{source} could not be read ({error}, {name}); look after its disk."
+    return f"{source} could not be copied to {folder} ({error}, {name})."
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

@@ -16,6 +16,7 @@ from mediaplane.errors import UnusableDatabase
 from mediaplane.protocol import migration, revision
 from mediaplane.protocol.backup import back_up, restore
 from mediaplane.protocol.engines import sqlite_url
+from tests.faults.mounts import small_disk
 from tests.support.databases import Copies, Databases, opened
 from tests.support.rows import Rows
 
@@ -174,6 +175,83 @@ def damage(path: Path) -> None:
     with path.open("r+b") as file:
         file.seek(20 * 4096)
         file.write(b"\xa5" * 4096 * 4)
+
+
+# Copies a database, says so, and stays in the middle of that.
+COPYING = """
+import sys
+from pathlib import Path
+from mediaplane.protocol import backup
+def stay(_path):
+    print("copied", flush=True)
+    sys.stdin.read()
+backup._sync = stay
+backup.back_up(sys.argv[1], Path(sys.argv[2]))
+"""
+
+
+def test_what_a_killed_backup_left_is_removed_by_the_next_and_not_before(
+    url: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    command = [sys.executable, "-c", COPYING, url, str(folder / "monday.db")]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as killed:
+        assert killed.stdout
+        assert killed.stdout.readline() == "copied\n"
+        back_up(url, folder / "tuesday.db")
+        (left,) = folder.glob(".*")
+        assert libraries(left / "monday.db") == [], "it is at work, so it stays"
+        killed.kill()
+    assert left.exists(), "the fault happened"
+    back_up(url, folder / "wednesday.db")
+    assert sorted(path.name for path in folder.iterdir()) == ["tuesday.db", "wednesday.db"]
+
+
+def test_what_other_programs_call_partial_is_left_alone(url: str, tmp_path: Path) -> None:
+    theirs = tmp_path / ".film.mkv.partial"
+    theirs.write_bytes(b"half of it")
+    back_up(url, tmp_path / "copy.db")
+    assert theirs.read_bytes() == b"half of it"
+
+
+def test_a_full_disk_is_blamed_for_a_backup_that_does_not_fit(url: str, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "small", 128 << 10):
+        with pytest.raises(UnusableDatabase, match=r"The disk of .*/small is full"):
+            back_up(url, tmp_path / "small" / "copy.db")
+        assert list((tmp_path / "small").iterdir()) == []
+
+
+def test_whoever_keeps_the_database_locked_is_blamed(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mediaplane.protocol.backup._BUSY_SECONDS", 0.1)
+    with closing(sqlite3.connect(file_of(url), isolation_level=None)) as selfish:
+        selfish.execute("PRAGMA locking_mode = EXCLUSIVE")
+        selfish.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(UnusableDatabase, match=r"keeps .*/mediaplane\.db locked"):
+            back_up(url, tmp_path / "copy.db")
+
+
+def test_a_file_that_cannot_grow_is_blamed_on_its_folder(url: str, tmp_path: Path) -> None:
+    limited = f"""
+import resource, sys
+from pathlib import Path
+from mediaplane.errors import UnusableDatabase
+from mediaplane.protocol.backup import back_up
+resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+try:
+    back_up({url!r}, Path({str(tmp_path / "copy.db")!r}))
+except UnusableDatabase as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", limited], check=True, capture_output=True, text=True
+    )
+    assert f"{tmp_path} could not be written to" in done.stdout
+    assert "SQLITE_IOERR_WRITE" in done.stdout
 
 
 def test_a_damaged_database_makes_no_backup_and_leaves_nothing(url: str, tmp_path: Path) -> None:
