@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mediaplane.cli import library_record, output
+from mediaplane.cli import library_record, output, tenants
 from mediaplane.cli.documents import enum_name, last_part, library_document
 from mediaplane.cli.output import Json, Limit
 from mediaplane.cli.session import Session, command
@@ -134,6 +134,7 @@ def add(
         raise typer.BadParameter(f"{display(root)} is not a directory.", param_hint="PATH")
     with session.client() as client:
         library = client.add_library(name, root, slug, **_given(settings))
+        tenants.check(tenant, library)
     if as_json:
         output.json_document({"library": library_document(library)})
         return

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mediaplane.cli import output
+from mediaplane.cli import output, tenants
 from mediaplane.cli.documents import job_document
 from mediaplane.cli.library import Slug
 from mediaplane.cli.output import Json
@@ -77,7 +77,9 @@ def hash_files(
 ) -> None:
     """Find duplicates: read files that may be equal and hash them."""
     with session.client(works=not no_wait) as client:
-        job = finish(client, client.hash(slug, tenant), no_wait=no_wait, as_json=as_json)
+        asked = client.hash(slug, tenant)
+        tenants.check(tenant, asked)
+        job = finish(client, asked, no_wait=no_wait, as_json=as_json)
         if as_json:
             output.json_document({"job": job_document(job)})
         elif not no_wait and succeeded(job):

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mediaplane.cli import output
+from mediaplane.cli import output, tenants
 from mediaplane.cli.documents import document, enum_name, last_part, local_time
 from mediaplane.cli.output import Json, Limit
 from mediaplane.cli.session import Session, command
@@ -72,6 +72,7 @@ def create(
     with session.client() as client:
         seconds = None if days is None else days * 24 * 3600
         made = operation.create_token(client, name, role, tenant, seconds, never_expires=never)
+        tenants.check(tenant, made.token)
     if as_json:
         output.json_document(document(made.token) | {"secret": made.secret})
         return
