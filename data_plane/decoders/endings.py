@@ -1,9 +1,8 @@
-"""Tells whether a video that was read to its end was cut off there.
+"""Tells whether a video was cut off at its end.
 
 Most demuxers take the end of a file for the end of a video, whatever its container says.
 """
 
-import os
 from collections.abc import Callable
 
 from data_plane.decoders.sources import Source
@@ -22,17 +21,13 @@ _SEGMENT = bytes.fromhex("18538067")
 
 def is_cut_off(source: Source, container: str) -> bool:
     """Tell whether a file of some container ends before its content does, as far as it shows."""
-    position = source.tell()
-    looks = next((look for name, look in _LOOKS.items() if name in container.split(",")), None)
-    try:
-        return looks is not None and looks(source)
-    finally:
-        source.seek(position)
+    look = next((look for name, look in _LOOKS.items() if name in container.split(",")), None)
+    return look is not None and look(source)
 
 
 def _ogg_is_cut_off(source: Source) -> bool:
     """Tell whether the last page is incomplete, or not marked as the last."""
-    tail = _read(source, max(0, source.bytes_size - 2 * _MAX_PAGE_BYTES), 2 * _MAX_PAGE_BYTES)
+    tail = source.peek(source.bytes_size - 2 * _MAX_PAGE_BYTES, 2 * _MAX_PAGE_BYTES)
     page = tail[tail.rfind(b"OggS") :]
     if len(page) < _PAGE_HEADER_BYTES:
         return True
@@ -43,7 +38,7 @@ def _ogg_is_cut_off(source: Source) -> bool:
 
 def _asf_is_cut_off(source: Source) -> bool:
     """Tell whether there are fewer bytes than its header says; a broadcast cannot know."""
-    head = _read(source, 0, _HEAD_BYTES)
+    head = source.peek(0, _HEAD_BYTES)
     at = head.find(_FILE_PROPERTIES)
     properties = head[at : at + 104]
     if at < 0 or len(properties) < 104 or properties[88] & _IS_BROADCAST:
@@ -53,7 +48,7 @@ def _asf_is_cut_off(source: Source) -> bool:
 
 def _transport_is_cut_off(source: Source) -> bool:
     """Tell whether the last packet is incomplete: all are of one length."""
-    head = _read(source, 0, _HEAD_BYTES)
+    head = source.peek(0, _HEAD_BYTES)
     for length, before in _TRANSPORT_PACKETS:
         marks = head[before::length]
         if marks and all(mark == _SYNC for mark in marks):
@@ -63,7 +58,7 @@ def _transport_is_cut_off(source: Source) -> bool:
 
 def _matroska_is_cut_off(source: Source) -> bool:
     """Tell whether the file ends before its segment; one of a live recording has no length."""
-    head = _read(source, 0, _HEAD_BYTES)
+    head = source.peek(0, _HEAD_BYTES)
     at = head.find(_SEGMENT) + len(_SEGMENT)
     if at < len(_SEGMENT) or at + 8 > len(head) or not head[at]:
         return False
@@ -71,14 +66,6 @@ def _matroska_is_cut_off(source: Source) -> bool:
     told = int.from_bytes(head[at : at + length], "big") & ~(1 << 7 * length)
     is_unknown = told == (1 << 7 * length) - 1
     return not is_unknown and source.bytes_size < at + length + told
-
-
-def _read(source: Source, start: int, length: int) -> bytes:
-    source.seek(start, os.SEEK_SET)
-    content = b""
-    while len(content) < length and (part := source.read(length - len(content))):
-        content += part
-    return content
 
 
 _LOOKS: dict[str, Callable[[Source], bool]] = {

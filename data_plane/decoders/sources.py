@@ -1,7 +1,8 @@
 """Lets a demuxer seek in a file of which no block is fetched twice, and hashes it on the way.
 
 Where a second pass follows, what no longer fits into memory waits for it in a spool, as far as a
-decoder may write: only of a longer video without a duration is the rest fetched again.
+decoder may write: only of a longer video that must be read through to learn its duration is the
+rest fetched again.
 """
 
 import hashlib
@@ -37,6 +38,8 @@ class Source:
         self.bytes_size = os.fstat(fd).st_size
         self._fd = fd
         self._position = 0
+        # Bytes that are left out for a while; none to begin with.
+        self._gap = range(self.bytes_size, self.bytes_size)
         self._hasher = _HASHERS[algorithm]() if algorithm else None
         self._block_bytes = _WHOLE_BLOCK_BYTES if algorithm else _PART_BLOCK_BYTES
         self._blocks: dict[int, bytes] = {}
@@ -47,22 +50,47 @@ class Source:
 
     def read(self, length: int) -> bytes:
         """Return the next bytes, up to the end of a block at most; none at the end of the file."""
-        index, offset = divmod(self._position, self._block_bytes)
-        if self._position >= self.bytes_size:
+        at = self._position
+        if at >= self._gap.start:
+            at += len(self._gap)
+        else:
+            length = min(length, self._gap.start - at)
+        if at >= self.bytes_size:
             return b""
+        index, offset = divmod(at, self._block_bytes)
         content = self._block(index)[offset : offset + length]
         self._position += len(content)
         return content
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Go to where the next bytes are read from."""
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self.bytes_size}[whence]
+        end = self.bytes_size - len(self._gap)
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: end}[whence]
         self._position = max(0, base + offset)
         return self._position
+
+    def peek(self, start: int, length: int) -> bytes:
+        """Return some bytes, fewer at the end of the file, and stay where the next are read."""
+        position, content = self._position, bytearray()
+        self._position = max(0, start)
+        while len(content) < length and (part := self.read(length - len(content))):
+            content += part
+        self._position = position
+        return bytes(content)
 
     def tell(self) -> int:
         """Return where the next bytes are read from."""
         return self._position
+
+    @contextmanager
+    def without(self, gap: range) -> Iterator[None]:
+        """Leave out a part meanwhile, as if what is before and behind it were all of the file."""
+        position, before = self._position, self._gap
+        self._position, self._gap = 0, gap
+        try:
+            yield
+        finally:
+            self._position, self._gap = position, before
 
     @contextmanager
     def spooling(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ the timestamps of its frames.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -13,6 +14,7 @@ from av import VideoFrame
 from av.container import InputContainer
 from av.video.stream import VideoStream
 
+from data_plane.decoders.clusters import all_but_the_last
 from data_plane.decoders.containers import (
     duration_of,
     end_of,
@@ -92,10 +94,12 @@ def _sample(
     source.seek(0)
     with open_container(source) as container:
         video = find_video(container, order.limits)
+        decoder = StreamDecoder(video, order.limits.max_pixels)
+        # Now, as its beginning is forgotten later.
+        if is_cut_off(source, container.format.name):
+            decoder.degrade()
         windows = _cut(order, source, container, video)
-        opened = _Opened(
-            order, container, video, windows, StreamDecoder(video, order.limits.max_pixels)
-        )
+        opened = _Opened(order, container, video, windows, decoder)
         gallery = Gallery(order.outputs)
         for still in _draw_distinct(pick(opened), opened):
             gallery.add(still)
@@ -103,12 +107,13 @@ def _sample(
             gallery,
             _milliseconds(windows.start, video),
             _milliseconds(windows.duration, video),
-            opened.decoder.is_degraded or is_cut_off(source, container.format.name),
+            opened.decoder.is_degraded,
         )
 
 
 def _cut(order: Order, source: Source, container: InputContainer, video: VideoStream) -> Windows:
-    duration = duration_of(container, video) or _measure_duration(source, order)
+    start = start_of(video)
+    duration = duration_of(container, video) or _measure_duration(source, order, start)
     seconds = _milliseconds(duration, video) / 1000
     if seconds > order.limits.max_duration_seconds:
         raise DecodeFailed(
@@ -116,19 +121,29 @@ def _cut(order: Order, source: Source, container: InputContainer, video: VideoSt
             f"It takes {seconds:.0f} seconds and the limit is"
             f" {order.limits.max_duration_seconds:.0f}: raise MEDIAPLANE_MAX_VIDEO_SECONDS.",
         )
-    return Windows(start_of(video), duration, max(1, order.sampling_limit))
+    return Windows(start, duration, max(1, order.sampling_limit))
 
 
-def _measure_duration(source: Source, order: Order) -> int:
-    """Read through a video that does not say how long it is, as one that was cut off does not."""
+def _measure_duration(source: Source, order: Order, start: int) -> int:
+    """Learn how long a video is that does not say so, as one that was cut off does not."""
+    if gap := all_but_the_last(source):
+        # Whatever cannot be read of the last part alone is read of the whole.
+        with suppress(DecodeFailed), source.without(gap):
+            if (end := _last_end(source, order)) > start:
+                return end - start
     position = source.tell()
     source.seek(0)
-    with source.spooling(), open_container(source) as container:
-        video = find_video(container, order.limits)
-        end = max(map(end_of, read_packets(container, video, lambda: None)), default=0)
+    with source.spooling():
+        end = _last_end(source, order)
     # The container that was open before goes on where it was.
     source.seek(position)
-    return max(1, end - start_of(video))
+    return max(1, end - start)
+
+
+def _last_end(source: Source, order: Order) -> int:
+    with open_container(source) as container:
+        video = find_video(container, order.limits)
+        return max(map(end_of, read_packets(container, video, lambda: None)), default=0)
 
 
 def _pick_all(opened: _Opened) -> Iterator[VideoFrame]:

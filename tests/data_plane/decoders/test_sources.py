@@ -8,7 +8,7 @@ from tempfile import TemporaryFile
 import pytest
 from blake3 import blake3
 
-from data_plane.decoders import sources
+from data_plane.decoders import clusters, sources
 from data_plane.decoders.messages import Output, Product
 from data_plane.decoders.sources import Source
 from mediaplane.protocol.values import HashAlgorithm
@@ -59,6 +59,31 @@ def test_a_duration_that_is_missing_is_measured_without_a_second_fetch(
     # The first file was the spool: nothing of that is left in it.
     assert list(result.frame_files()) == result.timestamps_ms
     assert len(result.files[0]) == result.done.made[0].bytes_size < 2 * len(content)
+
+
+@pytest.mark.parametrize("algorithm", [None, HashAlgorithm.BLAKE3])
+def test_the_last_clusters_tell_the_duration_of_a_video_that_is_too_large_for_the_spool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: HashAlgorithm | None
+) -> None:
+    monkeypatch.setattr(sources, "_PART_BLOCK_BYTES", 1024)
+    monkeypatch.setattr(sources, "_WHOLE_BLOCK_BYTES", 1024)
+    monkeypatch.setattr(sources, "_KEPT_BYTES", 256 << 10)
+    monkeypatch.setattr(clusters, "_HEAD_BYTES", 16 << 10)
+    monkeypatch.setattr(clusters, "_TAIL_BYTES", 64 << 10)
+    monkeypatch.setattr(os, "pwrite", lambda *_written: 0)
+    path = write_video(
+        tmp_path / "live.mkv",
+        "rawvideo",
+        container={"live": "1", "cluster_time_limit": "200"},
+    )
+
+    result = make(path, sampling_limit=10, hash_algorithm=algorithm)
+
+    size = path.stat().st_size
+    assert size > 1 << 20
+    assert result.done.duration_ms == 4000
+    assert result.done.frames == expected_frames(path, 10, 4000)
+    assert result.done.bytes_read == size
 
 
 def test_a_source_that_cannot_be_spooled_is_fetched_again(
