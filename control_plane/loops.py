@@ -5,7 +5,16 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from control_plane.policy import checkpoints, discovery, hashing, recovery, retention, runs, tokens
+from control_plane.policy import (
+    checkpoints,
+    discovery,
+    hashing,
+    recovery,
+    regrouping,
+    retention,
+    runs,
+    tokens,
+)
 from control_plane.policy.backoff import Backoff
 from control_plane.settings import ControlSettings
 from mediaplane.protocol import wal
@@ -45,10 +54,12 @@ def start(
         while retention.forget_calls(database, settings.audit_days) and not stop.is_set():
             pass
 
+    often = settings.recovery_seconds
     threads = [
         _loop("absorb", absorb, settings.absorb_seconds, stop),
-        _loop("recovery", recover, settings.recovery_seconds, stop),
-        _loop("planning", partial(hashing.resume, database), settings.recovery_seconds, stop),
+        _loop("recovery", recover, often, stop),
+        _loop("regrouping", partial(regrouping.settle_all, database), often, stop),
+        _loop("planning", partial(hashing.resume, database), often, stop),
         _loop("schedules", attend, settings.schedule_seconds, stop),
         _loop("access", note_use, _ACCESS_SECONDS, stop),
     ]

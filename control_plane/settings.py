@@ -27,7 +27,7 @@ class ControlSettings(TransportSettings):
     )
     recovery_seconds: float = setting(
         2.0,
-        "Seconds between two looks for expired leases, due retries and plans left undone.",
+        "Seconds between two looks for expired leases, due retries and work left undone.",
         minimum=0.05,
     )
     absorb_seconds: float = setting(

@@ -28,7 +28,8 @@ def _advance(conn: Connection, session: Row) -> bool:
     if refusal is not None:
         _fail(conn, session, *refusal)
         return True
-    if not _is_recognised(session):
+    # While groups are counted anew, path by path, a file that took another name could be missed.
+    if session["regroup_from"] is not None or not _is_recognised(session):
         return False
     _remember_root(conn, session)
     upto = discovery.next_chunk(conn, session["id"], ScanChange.SEEN, CHUNK)

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from control_plane.policy import regrouping
 from control_plane.store import groups
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.duplicates import summarise
@@ -19,6 +20,7 @@ class Findings(NamedTuple):
 
 def verify(database: Database, tenant_id: str | None, *, repair: bool) -> Findings:
     """Compare span by span of the hashes; with `repair`, count the groups that are wrong anew."""
+    regrouping.settle_all(database)
     found = wrong_groups = 0
     until: groups.Key | None = ("", b"")
     while until is not None:

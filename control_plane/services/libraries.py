@@ -6,7 +6,7 @@ from typing import Any
 import grpc
 from sqlalchemy import Connection
 
-from control_plane.policy import admission, hashing, trash
+from control_plane.policy import admission, hashing, regrouping, trash
 from control_plane.policy import libraries as rules
 from control_plane.services import names, paging, tenants, wire
 from control_plane.store import files, libraries
@@ -86,14 +86,18 @@ class LibraryService(LibraryServiceServicer):
     ) -> pb.Library:
         slug = names.library_slug(request.name)
         with self._database.write() as conn:
-            return _with_scan(conn, trash.delete(conn, caller().tenant_id, slug))
+            library = _with_scan(conn, trash.delete(conn, caller().tenant_id, slug))
+        regrouping.settle(self._database, slug)
+        return library
 
     def RestoreLibrary(
         self, request: pb.RestoreLibraryRequest, context: grpc.ServicerContext
     ) -> pb.Library:
         slug = names.library_slug(request.name)
-        with self._database.write() as conn:
-            return _with_scan(conn, trash.restore(conn, caller().tenant_id, slug))
+        row = trash.restore(self._database, caller().tenant_id, slug)
+        regrouping.settle(self._database, slug)
+        with self._database.read() as conn:
+            return _with_scan(conn, row)
 
     def PurgeLibrary(
         self, request: pb.PurgeLibraryRequest, context: grpc.ServicerContext

@@ -34,7 +34,7 @@ def oldest_running(conn: Connection) -> Row | None:
     query = prepared(
         conn,
         "SELECT s.*, j.status AS job_status, j.lease_epoch AS job_epoch, j.payload AS job_payload,"
-        " l.tenant_id, l.root_device AS known_device, l.root_inode AS known_inode"
+        " l.tenant_id, l.regroup_from, l.root_device AS known_device, l.root_inode AS known_inode"
         " FROM scan_sessions s JOIN jobs j ON j.id = s.job_id"
         " JOIN libraries l ON l.slug = s.library_id"
         " WHERE s.status = 'running' ORDER BY s.id LIMIT 1",

@@ -9,13 +9,14 @@ from sqlalchemy import Connection
 from control_plane.store import tenants
 from control_plane.store.sql import prepared
 from mediaplane.protocol.driver import Row, query_directly
-from mediaplane.protocol.duplicates import COUNTED, GROUPABLE, GROUPABLE_OF_TENANT
+from mediaplane.protocol.duplicates import COUNTED, GROUPABLE, GROUPABLE_OF_TENANT, IS_BEHIND
 
 # With a filter a call looks at this many groups with each query, and at so many in all.
 LOOK_GROUPS = 1000
 MAX_LOOKED_AT = 5 * LOOK_GROUPS
 
 Key = tuple[str, bytes]
+_FIGURES = ("file_count", "size_bytes", "total_size_bytes", "reclaimable_bytes")
 
 
 class Order(NamedTuple):
@@ -62,18 +63,46 @@ def page(
     # Without a filter every group is wanted, so the first look decides.
     look = LOOK_GROUPS if any(wanted) else limit + 1
     owners = tenants.owning(conn, "duplicate_groups") if tenant_id is None else [tenant_id]
-    found: list[Row] = []
+    found: list[tuple[Row, Row]] = []  # each as the summary has it, and as it is shown
     tail = None
     for _ in range(0, MAX_LOOKED_AT, look):
         rows = _look(conn, owners, order, wanted, limit=look, after=after)
-        found += [row for row in rows if row["is_wanted"]]
+        shown = _counted(conn, rows) if rows and rows[0]["is_behind"] else rows
+        found += [
+            (row, one) for row, one in zip(rows, shown, strict=True) if row["is_wanted"] and one
+        ]
         if len(found) > limit:
-            return found[:limit], found[limit - 1]
+            return [one for _, one in found[:limit]], found[limit - 1][0]
         if len(rows) < look:
-            return found, None
+            return [one for _, one in found], None
         tail = rows[-1]
         after = Position(tuple(tail[column] for column in order.columns), tail["tenant_id"])
-    return found, tail
+    return [one for _, one in found], tail
+
+
+def _counted(conn: Connection, rows: Sequence[Row]) -> list[Row | None]:
+    """Return groups with the figures that their files give; None for what is none any more."""
+    query = prepared(
+        conn,
+        COUNTED.format(these="hash_algorithm = :algorithm AND content_hash IN :hashes"),
+        "hashes",
+    )
+    figures = {
+        (row.hash_algorithm, bytes(row.content_hash), row.tenant_id): {
+            # For PostgreSQL a sum of integers is none.
+            name: int(getattr(row, name))
+            for name in _FIGURES
+        }
+        for algorithm in {row["hash_algorithm"] for row in rows}
+        for row in conn.execute(
+            query, {"algorithm": algorithm, "hashes": [row["content_hash"] for row in rows]}
+        )
+    }
+    found = (
+        figures.get((row["hash_algorithm"], bytes(row["content_hash"]), row["tenant_id"]))
+        for row in rows
+    )
+    return [one and {**row, **one} for row, one in zip(rows, found, strict=True)]
 
 
 def _look(
@@ -123,7 +152,8 @@ def _look_at(
     direction = "DESC" if order.is_descending else "ASC"
     sequence = ", ".join(f"{column} {direction}" for column in order.columns)
     query = (
-        f"SELECT g.*, {_is_wanted(wanted)} AS is_wanted FROM duplicate_groups g"
+        f"SELECT g.*, {_is_wanted(wanted)} AS is_wanted, {IS_BEHIND} AS is_behind"
+        " FROM duplicate_groups g"
         f" WHERE tenant_id = :tenant {behind} ORDER BY {sequence} LIMIT :limit"
     )
     return query_directly(conn, query, bound)

@@ -199,6 +199,17 @@ def is_unplanned(conn: Connection, job_id: int) -> bool:
     return conn.execute(prepared(conn, sql), {"job": job_id}).first() is not None
 
 
+def last_id(conn: Connection) -> int:
+    """Return the id of the newest job."""
+    return int(conn.execute(prepared(conn, "SELECT coalesce(max(id), 0) FROM jobs")).scalar_one())
+
+
+def has_hash_behind(conn: Connection, job_id: int) -> bool:
+    """Tell whether a hash was admitted after a job."""
+    query = prepared(conn, "SELECT 1 FROM jobs WHERE id > :job AND kind = 'hash' LIMIT 1")
+    return conn.execute(query, {"job": job_id}).first() is not None
+
+
 def add_items(conn: Connection, items: Sequence[Mapping[str, Any]]) -> None:
     """Add the shards of a job."""
     if items:

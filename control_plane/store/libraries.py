@@ -74,6 +74,18 @@ def change(conn: Connection, slug: str, columns: Mapping[str, Any]) -> Row:
     return conn.execute(statement).mappings().one()
 
 
+def regroup_from(conn: Connection, slug: str, path: bytes | None) -> None:
+    """Say from which path on the groups of a library's files are to be counted; None for none."""
+    statement = update(libraries).where(libraries.c.slug == slug).values(regroup_from=path)
+    conn.execute(statement)
+
+
+def unsettled(conn: Connection) -> list[str]:
+    """Return the libraries that have files whose groups are still to be counted anew."""
+    query = select(libraries.c.slug).where(libraries.c.regroup_from.is_not(None))
+    return list(conn.scalars(query.order_by(libraries.c.slug)))
+
+
 def last_scans(conn: Connection, slugs: Sequence[str]) -> dict[str, Row]:
     """Return the latest scan of each of these libraries."""
     if not slugs:

@@ -6,15 +6,20 @@ from sqlalchemy import Connection
 
 from control_plane.store.sql import owned, prepared
 from mediaplane.protocol.driver import Row
+from mediaplane.protocol.duplicates import COUNTED, IS_BEHIND
 
 
 def groups(conn: Connection, tenant_id: str | None) -> Row:
     """Return the totals of the duplicate groups of a tenant, or of all."""
+    # While groups are counted anew, by the files themselves.
+    behind = conn.execute(prepared(conn, f"SELECT {IS_BEHIND}")).scalar()
+    source = f"({COUNTED.format(these='true')})" if behind else "duplicate_groups"
     query = prepared(
         conn,
         "SELECT count(*) AS groups, coalesce(sum(file_count), 0) AS grouped_files,"
         " coalesce(sum(file_count - 1), 0) AS duplicate_files,"
-        " coalesce(sum(reclaimable_bytes), 0) AS reclaimable_bytes FROM duplicate_groups g"
+        " coalesce(sum(reclaimable_bytes), 0) AS reclaimable_bytes"
+        f" FROM {source} g"
         f" WHERE true{owned('g', tenant_id)}",
     )
     return conn.execute(query, {"tenant": tenant_id}).mappings().one()

@@ -1,5 +1,6 @@
 """Hides libraries, brings them back, and takes those in the trash out of the database."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
@@ -38,39 +39,53 @@ def waiting_job(conn: Connection, library: Row) -> Row | None:
     return conn.execute(query, bound).mappings().first()
 
 
-def drop_marks(conn: Connection, slug: str) -> None:
-    """Take a library's files off the list of those to hash; the next hash job marks anew."""
-    conn.execute(
-        prepared(
-            conn,
-            "UPDATE library_files SET needs_hash = false, hash_algorithm = NULL,"
-            " content_hash = NULL, updated_at = {now} WHERE needs_hash AND library_id = :library",
-        ),
-        {"library": slug},
+def files_from(conn: Connection, slug: str, path: bytes, limit: int) -> list[Any]:
+    """Return the next files of a library from a path on, by path."""
+    query = prepared(
+        conn,
+        "SELECT id, rel_path, needs_hash, content_hash IS NOT NULL AS is_hashed FROM library_files"
+        " WHERE library_id = :library AND rel_path >= :path ORDER BY rel_path LIMIT :limit",
     )
+    bound = {"library": slug, "path": path, "limit": limit}
+    return list(conn.execute(query, bound).all())
 
 
-def drop_second_hashes(conn: Connection, slug: str) -> None:
-    """Drop the hashes of a library's files that another of the tenant has by now, or will have.
+def grouped(conn: Connection, ids: Sequence[int]) -> list[tuple[str, bytes]]:
+    """Return the hashes of these files that the summary has as groups."""
+    dialect = conn.dialect.name
+    query = prepared(
+        conn,
+        "SELECT DISTINCT f.hash_algorithm, f.content_hash FROM library_files f"
+        " CROSS JOIN duplicate_groups g WHERE g.hash_algorithm = f.hash_algorithm"
+        f" AND g.content_hash = f.content_hash AND {among('f.id', 'ids', dialect)}",
+    )
+    rows = conn.execute(query, {"ids": id_list(ids, dialect)})
+    return [(algorithm, bytes(content_hash)) for algorithm, content_hash in rows]
 
-    While a library lies in the trash, other names of its files are hashed in its place, and two
-    names of one file with a hash each would look like duplicates.
+
+def second_hashes(
+    conn: Connection, slug: str, after: bytes, limit: int
+) -> tuple[list[int], bytes | None]:
+    """Return which of a library's next files have a hash that another of the tenant has by now.
+
+    Or will have; and the path of the last that was looked at. While a library lies in the trash,
+    other names of its files are hashed in its place, and two names of one file with a hash each
+    would look like duplicates.
     """
-    conn.execute(
-        prepared(
-            conn,
-            "UPDATE library_files SET hash_algorithm = NULL, content_hash = NULL,"
-            " updated_at = {now} WHERE library_id = :library AND content_hash IS NOT NULL"
-            " AND EXISTS (SELECT 1 FROM library_files name"
-            "  JOIN libraries l ON l.slug = name.library_id"
-            "  WHERE NOT name.is_missing AND name.size_bytes = library_files.size_bytes"
-            "  AND name.device = library_files.device AND name.inode = library_files.inode"
-            "  AND (name.content_hash IS NOT NULL OR name.needs_hash)"
-            "  AND name.library_id <> :library AND l.deleted_at IS NULL AND l.tenant_id ="
-            "   (SELECT tenant_id FROM libraries WHERE slug = :library))",
-        ),
-        {"library": slug},
+    query = prepared(
+        conn,
+        # By what they are not, and not by EXISTS: so that both databases look each name up.
+        "SELECT f.id, f.rel_path, f.content_hash IS NOT NULL AND (SELECT 1 FROM library_files name"
+        "  WHERE NOT name.is_missing AND name.size_bytes = f.size_bytes"
+        "  AND name.device = f.device AND name.inode = f.inode"
+        "  AND (name.content_hash IS NOT NULL OR name.needs_hash) AND name.library_id <> :library"
+        "  AND name.library_id NOT IN (SELECT slug FROM libraries WHERE deleted_at IS NOT NULL"
+        "   OR tenant_id <> (SELECT tenant_id FROM libraries WHERE slug = :library))"
+        "  LIMIT 1) IS NOT NULL AS is_second FROM library_files f"
+        " WHERE f.library_id = :library AND f.rel_path > :after ORDER BY f.rel_path LIMIT :limit",
     )
+    rows = conn.execute(query, {"library": slug, "after": after, "limit": limit}).all()
+    return [row.id for row in rows if row.is_second], bytes(rows[-1].rel_path) if rows else None
 
 
 def remove_rows(conn: Connection, slug: str, limit: int) -> int:

@@ -27,12 +27,10 @@ GROUPABLE = f"{_HASHED} AND {_NOT_IN_TRASH.format(or_else='')}"
 # Those of one tenant, by what they are not: so that the index of hashes finds them all the same.
 GROUPABLE_OF_TENANT = f"{_HASHED} AND {_NOT_IN_TRASH.format(or_else=' OR tenant_id <> :tenant')}"
 
-_GIVEN = "hash_algorithm = :algorithm AND content_hash IN :hashes"
-_OF_LIBRARY = (
-    "(hash_algorithm, content_hash) IN (SELECT hash_algorithm, content_hash FROM library_files"
-    f" WHERE library_id = :library AND {_HASHED})"
-)
+# Whether groups of a library that was hidden or shown are still to be counted anew.
+IS_BEHIND = "(SELECT count(regroup_from) > 0 FROM libraries)"
 
+_GIVEN = "hash_algorithm = :algorithm AND content_hash IN :hashes"
 _OF_FILES = (
     "SELECT DISTINCT hash_algorithm, content_hash FROM library_files"
     " WHERE {ids} AND content_hash IS NOT NULL"
@@ -47,7 +45,8 @@ _OF_SHARED_FILES = (
 
 _FORGET = "DELETE FROM duplicate_groups WHERE {these}"
 _FIGURES = (
-    "count(*) AS file_count, min(size_bytes), sum(size_bytes), sum(size_bytes) - min(size_bytes)"
+    "count(*) AS file_count, min(size_bytes) AS size_bytes, sum(size_bytes) AS total_size_bytes,"
+    " sum(size_bytes) - min(size_bytes) AS reclaimable_bytes"
 )
 # Every groupable file with its tenant. Files first: SQLite keeps to the order of a CROSS JOIN.
 _OWNED = (
@@ -120,13 +119,6 @@ def _count_files(dialect: str) -> TextClause:
     these = f"(hash_algorithm, content_hash) IN ({_OF_SHARED_FILES.format(ids=ids)})"
     # Without the WHERE, SQLite takes the ON for that of a join.
     return text(f"{_COUNT.format(these=these, now=now)} WHERE true {_RISE}")
-
-
-def summarise_library(conn: Connection, slug: str) -> None:
-    """Count the groups of all the hashes in a library anew, without a look at each of them."""
-    lock(conn, DUPLICATES)
-    for statement in _statements(conn, _OF_LIBRARY):
-        conn.execute(statement, {"library": slug})
 
 
 def _statements(conn: Connection, these: str) -> tuple[TextClause, TextClause]:

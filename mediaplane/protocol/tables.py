@@ -77,6 +77,9 @@ libraries = new_table(
     Column("crosses_filesystems", Boolean, nullable=False, server_default=false()),
     count_column("min_size_bytes"),
     time_column("deleted_at"),
+    # Since it was hidden or shown: the path from which on the groups of its files are still to be
+    # counted anew. NULL when they are right.
+    Column("regroup_from", LargeBinary),
     time_column("created_at"),
     time_column("updated_at"),
 )

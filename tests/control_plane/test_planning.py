@@ -1,10 +1,7 @@
 """A hash is planned bite by bite: others write meanwhile, and who dies is replaced."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
-from sqlalchemy import event, select, text
+from sqlalchemy import select, text
 
 from control_plane.policy import admission, bites, hashing
 from control_plane.policy.admission import Wanted
@@ -12,18 +9,14 @@ from mediaplane.protocol.database import Database
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.tables import job_items, jobs, library_files
 from mediaplane.protocol.values import JobKind, Plane
+from tests.support.bites import before
 from tests.support.control import at_once
 from tests.support.databases import Copies, Databases, opened
 from tests.support.files import add_files, add_library, content, summarise_all
 from tests.support.hashing import plan_hash
 from tests.support.planes import Worker
 
-
-@pytest.fixture(autouse=True)
-def _bites_of_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    for size in ("_FIRST_ROWS", "_FEWEST_ROWS", "_MOST_ROWS"):
-        monkeypatch.setattr(bites, size, 1)
-    monkeypatch.setattr(bites, "PAUSE_SECONDS", 0)
+pytestmark = pytest.mark.usefixtures("bites_of_one_row")
 
 
 def admit(database: Databases, files: int) -> Row:
@@ -47,20 +40,6 @@ def marked(database: Databases) -> int:
 def items(database: Databases) -> int:
     with database.control.read() as conn:
         return len(conn.scalars(select(job_items.c.id)).all())
-
-
-def before(database: Database, words: str, act: Callable[[], None], *, number: int = 1) -> None:
-    """Act before the statement that is the n-th of those with these words."""
-    seen = 0
-
-    def look(_conn: Any, _cursor: Any, statement: str, *_: object) -> None:
-        nonlocal seen
-        if words in statement:
-            seen += 1
-            if seen == number:
-                act()
-
-    event.listen(database.engine, "before_cursor_execute", look)
 
 
 def test_a_hash_without_a_plan_is_not_claimed_and_keeps_no_other_job_waiting(

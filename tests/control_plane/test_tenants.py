@@ -119,7 +119,8 @@ def test_a_restored_file_keeps_its_hash_beside_another_tenants_name_of_it(
         add_tenant(control, tenant, same)
     with control.database.control.write() as conn:
         trash.delete(conn, "north", "north")
-        trash.restore(conn, "north", "north")
+    trash.restore(control.database.control, "north", "north")
+    with control.database.control.read() as conn:
         kept = text("SELECT count(*) FROM library_files WHERE content_hash IS NOT NULL")
         assert conn.execute(kept).scalar() == 2
 

@@ -25,6 +25,8 @@ _ROLES = (
     scenarios.work_mortally,
     scenarios.govern_mortally,
     scenarios.plan_mortally,
+    scenarios.remove_mortally,
+    scenarios.restore_mortally,
 )
 _BY_NAME: dict[str, Any] = {role.__name__: role for role in _ROLES}
 

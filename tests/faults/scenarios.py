@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import RowMapping
 
-from control_plane.policy import admission, bites, hashing, recovery
+from control_plane.policy import admission, bites, hashing, recovery, regrouping, trash
 from control_plane.policy.admission import Wanted
 from control_plane.policy.backoff import Backoff
 from control_plane.store import jobs
@@ -28,6 +28,8 @@ PAYLOAD = ProbePayload(scratch_bytes=1000)
 # By their request ids: what a worker meets, best first.
 DEEDS = ("plain", "beat", "retry", "cancel", "release")
 ITEMS = 3
+# The one that goes to the trash and comes back.
+LIBRARY = "photos"
 
 
 def work_mortally(url: str, account: str, die_at: int) -> None:
@@ -55,6 +57,25 @@ def plan_mortally(url: str, die_at: int) -> None:
     take_small_bites()
     _die(database.engine, die_at)
     hashing.resume(database)
+
+
+def remove_mortally(url: str, die_at: int) -> None:
+    """Move a library to the trash and count its groups anew, up to the point of death."""
+    database = Database(url, Plane.CONTROL)
+    take_small_bites()
+    _die(database.engine, die_at)
+    with database.write() as conn:
+        trash.delete(conn, None, LIBRARY)
+    regrouping.settle(database, LIBRARY)
+
+
+def restore_mortally(url: str, die_at: int) -> None:
+    """Take a library out of the trash and count its groups anew, up to the point of death."""
+    database = Database(url, Plane.CONTROL)
+    take_small_bites()
+    _die(database.engine, die_at)
+    trash.restore(database, None, LIBRARY)
+    regrouping.settle(database, LIBRARY)
 
 
 def take_small_bites() -> None:

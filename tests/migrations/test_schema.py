@@ -37,6 +37,7 @@ REVISIONS = [
     "0021_single_checkpoint",
     "0022_traces",
     "0023_thumbnail_groups",
+    "0024_regrouping",
 ]
 # They change rows, and no table.
 OF_ROWS_ONLY = {"0015_prefix_and_end"}
