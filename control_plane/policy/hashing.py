@@ -73,7 +73,7 @@ def _plan(database: Database, lists: Connection, job: Row) -> None:
     hashing.forget_lists(lists)  # of a plan that failed
     # By the hashes of the last job: they are the latest.
     steps = (_follow, _drop_stale, _unmark, _mark)
-    if all(step(database, lists, job) for step in steps):
+    if all(_is_left(database, job) and step(database, lists, job) for step in steps):
         beginnings = array("q")
         files = hashing.marked(lists, job["tenant_id"], job["library_id"])
         shards = list(cut(_noting(files, beginnings), SHARD_FILES, SHARD_BYTES))
@@ -83,6 +83,11 @@ def _plan(database: Database, lists: Connection, job: Row) -> None:
                 _add_shards(conn, job, shards)
                 changed(conn, Topic.WORK)
     hashing.forget_lists(lists)
+
+
+def _is_left(database: Database, job: Row) -> bool:
+    with database.read() as conn:
+        return jobs.is_unplanned(conn, job["id"])
 
 
 def _follow(database: Database, lists: Connection, job: Row) -> bool:
