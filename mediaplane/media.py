@@ -17,6 +17,7 @@ from mediaplane.v1 import thumbnail_service_pb2 as thumbnails_v1
 _FILE_NAME = re.compile(r"libraries/[a-z0-9-]+/files/[0-9]+")
 _FIRST_PAUSE_SECONDS = 0.02
 _LONGEST_PAUSE_SECONDS = 0.5
+_LIBRARIES_PER_CALL = 500
 
 
 def assets(
@@ -61,10 +62,23 @@ def retry_assets(client: Client, slug: str) -> int:
     return client.asset_service.RetryAssets(request).retried_assets
 
 
-def pipeline(client: Client, slug: str = "-") -> assets_v1.PipelineStatus:
-    """How much of a library, or of all, is still to be processed."""
-    request = assets_v1.GetPipelineStatusRequest(parent=library_name(slug))
-    return client.asset_service.GetPipelineStatus(request)
+def pipeline(
+    client: Client, slugs: list[str] | None = None, *, omits_failed: bool = False
+) -> assets_v1.PipelineStatus:
+    """How much of some libraries, or of all, is still to be processed."""
+    names = [library_name(slug) for slug in slugs or ()]
+    total = assets_v1.PipelineStatus()
+    for start in range(0, len(names) or 1, _LIBRARIES_PER_CALL):
+        request = assets_v1.GetPipelineStatusRequest(
+            libraries=names[start : start + _LIBRARIES_PER_CALL],
+            omit_failed=omits_failed,
+        )
+        found = client.asset_service.GetPipelineStatus(request)
+        total.waiting_images += found.waiting_images
+        total.waiting_videos += found.waiting_videos
+        total.running_assets += found.running_assets
+        total.failed_assets += found.failed_assets
+    return total
 
 
 def rendition(client: Client, asset: str, what: str) -> Iterator[content_v1.ContentChunk]:

@@ -13,6 +13,7 @@ from mediaplane.protocol.values import AssetStatus
 from mediaplane.v1 import asset_service_pb2 as pb
 from mediaplane.v1.asset_service_pb2_grpc import AssetServiceServicer
 
+_MAX_LIBRARIES = 500
 _LISTED_STATES = (AssetStatus.FAILED, AssetStatus.POISONED)
 
 
@@ -94,12 +95,24 @@ class AssetService(AssetServiceServicer):
     def GetPipelineStatus(
         self, request: pb.GetPipelineStatusRequest, context: grpc.ServicerContext
     ) -> pb.PipelineStatus:
-        every = request.parent in ("", names.ALL_LIBRARIES)
-        slug = None if every else names.library_slug(request.parent)
+        slugs = _chosen_slugs(request)
         tenant_id = caller().tenant_id
         with self._database.read() as conn:
-            if slug is not None:
+            for slug in slugs or ():
                 libraries.get(conn, tenant_id, slug)
-            resting = assets.resting(conn, tenant_id, slug)
-            running = assets.running(conn, tenant_id, slug)
+            resting = assets.resting(conn, tenant_id, slugs, with_failed=not request.omit_failed)
+            running = assets.running(conn, tenant_id, slugs)
         return pb.PipelineStatus(running_assets=running, **resting)
+
+
+def _chosen_slugs(request: pb.GetPipelineStatusRequest) -> list[str] | None:
+    """Return the libraries that are asked about; None means all."""
+    is_of_many = request.parent in ("", names.ALL_LIBRARIES)
+    if not is_of_many and request.libraries:
+        raise InvalidArgument("Name one library as the parent or several as libraries, not both.")
+    if len(request.libraries) > _MAX_LIBRARIES:
+        raise InvalidArgument(
+            f"At most {_MAX_LIBRARIES} libraries can be named, not {len(request.libraries)}."
+        )
+    named = list(request.libraries) if is_of_many else [request.parent]
+    return [names.library_slug(name) for name in named] or None

@@ -1,6 +1,8 @@
 """Pictures and videos, the frames of videos, and how far all of them are processed."""
 
+import json
 from collections import Counter
+from collections.abc import Sequence
 
 from sqlalchemy import Connection, select, text
 
@@ -12,6 +14,10 @@ from mediaplane.protocol.machines import ASSETS
 from mediaplane.protocol.tables import assets, libraries, library_files, video_frames
 from mediaplane.protocol.values import AssetStatus
 
+_CHOSEN = {
+    "sqlite": "SELECT value FROM json_each(:slugs)",
+    "postgresql": "SELECT json_array_elements_text(CAST(:slugs AS JSON))",
+}
 _ACTIVE = "l.is_active AND l.deleted_at IS NULL"
 _IMAGES, _VIDEOS = (f"status = 'pending' AND a.type = '{kind}'" for kind in ("image", "video"))
 _FAILED, _POISONED = (f"status = '{status}'" for status in ("failed", "poisoned"))
@@ -97,22 +103,25 @@ def retry_some(
     return [row["id"] for row in gate.take_all(conn, ASSETS, "retry", these, bound)]
 
 
-def resting(conn: Connection, tenant_id: str | None, library_id: str | None) -> dict[str, int]:
-    """Return how many assets wait or failed, in active libraries of a tenant or in one of them."""
+def resting(
+    conn: Connection, tenant_id: str | None, slugs: Sequence[str] | None, *, with_failed: bool
+) -> dict[str, int]:
+    """Return how many assets wait or failed, in active libraries of a tenant or in some of them."""
+    failed = f"{_total(_FAILED)} + {_total(_POISONED)}" if with_failed else "0"
+    chosen = "" if slugs is None else f" AND l.slug IN ({_CHOSEN[conn.dialect.name]})"
     query = prepared(
         conn,
         f"SELECT {_total(_IMAGES)} AS waiting_images, {_total(_VIDEOS)} AS waiting_videos,"
-        f" {_total(_FAILED)} + {_total(_POISONED)} AS failed_assets"
-        f" FROM libraries l WHERE {_ACTIVE}{owned('l', tenant_id)}"
-        " AND (l.slug = :library OR :every)",
+        f" {failed} AS failed_assets"
+        f" FROM libraries l WHERE {_ACTIVE}{owned('l', tenant_id)}{chosen}",
     )
-    bound = {"tenant": tenant_id, "library": library_id or "", "every": library_id is None}
+    bound = {"tenant": tenant_id, "slugs": json.dumps(slugs)}
     # PostgreSQL sums to a decimal.
     return {name: int(total) for name, total in conn.execute(query, bound).mappings().one().items()}
 
 
-def running(conn: Connection, tenant_id: str | None, library_id: str | None) -> int:
-    """Return how many assets workers read, in active libraries of a tenant or in one of them."""
+def running(conn: Connection, tenant_id: str | None, slugs: Sequence[str] | None) -> int:
+    """Return how many assets workers read, in active libraries of a tenant or in some of them."""
     query = prepared(conn, f"SELECT l.slug FROM libraries l WHERE {_ACTIVE}{owned('l', tenant_id)}")
     active = set(conn.scalars(query, {"tenant": tenant_id}))
     found: Counter[str] = Counter()
@@ -120,7 +129,7 @@ def running(conn: Connection, tenant_id: str | None, library_id: str | None) -> 
         # They are few, and counted here: by library, SQLite would read all assets instead.
         query = prepared(conn, f"SELECT library_id FROM assets WHERE status = '{status}'")
         found.update(conn.scalars(query))
-    return sum(found[slug] for slug in active if library_id in (None, slug))
+    return sum(found[slug] for slug in (active if slugs is None else active.intersection(slugs)))
 
 
 def _total(condition: str) -> str:

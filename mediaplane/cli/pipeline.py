@@ -1,7 +1,7 @@
 """Waits until the pictures and videos of libraries are processed, with a bar on a terminal."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -30,13 +30,15 @@ class Media(NamedTuple):
     waiting_assets: int
 
 
-def current(client: Client, slugs: Sequence[str]) -> Media:
+def current(client: Client, slugs: list[str]) -> Media:
     """How it stands with some libraries, without waiting."""
-    found = _look(client, slugs).values()
-    return Media(sum(one.failed_assets for one in found), sum(map(_left, found)))
+    if not slugs:
+        return Media(0, 0)
+    found = media.pipeline(client, slugs)
+    return Media(found.failed_assets, _left(found))
 
 
-def finish(client: Client, slugs: Sequence[str], *, is_shown: bool) -> Media:
+def finish(client: Client, slugs: list[str], *, is_shown: bool) -> Media:
     """Wait until nothing is left to process in some libraries, or nobody is there to do it."""
     with _bar() if is_shown and output.is_terminal() else _nothing() as show:
         problem = _await_end(client, slugs, show)
@@ -56,43 +58,41 @@ def decodes_media(client: Client) -> bool:
     )
 
 
-def _await_end(client: Client, slugs: Sequence[str], show: Show) -> str:
+def _await_end(client: Client, slugs: list[str], show: Show) -> str:
     """Wait for the end; return why it is not to be waited for, '' when it has come."""
     total, before, pause_seconds = 0, -1, _FIRST_PAUSE_SECONDS
     moved_at = time.monotonic()
-    while True:
+    while slugs:
         began_at = time.monotonic()
-        found = _look(client, slugs)
+        found = media.pipeline(client, slugs, omits_failed=True)
         now = time.monotonic()
-        left = sum(map(_left, found.values()))
+        left = _left(found)
         if not left:
-            return ""
+            break
         total = max(total, left)  # another command may find more meanwhile
         show(total - left, total)
-        is_running = any(one.running_assets for one in found.values())
-        if is_running or left != before:
+        if found.running_assets or left != before:
             moved_at, before = now, left
-        if not is_running and not decodes_media(client):
+        if not found.running_assets and not decodes_media(client):
             return (
                 "no worker processes them: see `mediaplane worker list` and MEDIAPLANE_IMAGE_SLOTS."
             )
         if now > moved_at + _STUCK_SECONDS:
             # Those of other libraries may have their turn.
-            if not media.pipeline(client).running_assets:
-                waiting = ", ".join(slug for slug, status in found.items() if _left(status))
+            if not media.pipeline(client, omits_failed=True).running_assets:
+                waiting = ", ".join(
+                    slug for slug in slugs if current(client, [slug]).waiting_assets
+                )
                 return f"none was taken for {_STUCK_SECONDS:g} s: is the disk of {waiting} mounted?"
             moved_at = now
         pause_seconds = next_pause(pause_seconds, count_seconds=now - began_at)
         time.sleep(pause_seconds)
+    return ""
 
 
 def next_pause(last_seconds: float, *, count_seconds: float) -> float:
     """How long to wait after a count that took so long."""
     return max(min(1.5 * last_seconds, _LONGEST_PAUSE_SECONDS), _PAUSE_PER_COUNT * count_seconds)
-
-
-def _look(client: Client, slugs: Sequence[str]) -> dict[str, Any]:
-    return {slug: media.pipeline(client, slug) for slug in slugs}
 
 
 def _left(status: Any) -> int:

@@ -95,7 +95,7 @@ def _failed_assets(client: "Client", slug: str) -> int:
     """How many images and videos of a library could not be processed."""
     from mediaplane.media import pipeline  # noqa: PLC0415 - imports gRPC
 
-    return pipeline(client, slug).failed_assets
+    return pipeline(client, [slug]).failed_assets
 
 
 def _media(media: "Media") -> str:

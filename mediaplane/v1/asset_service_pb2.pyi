@@ -149,10 +149,14 @@ class RetryAssetsResponse(_message.Message):
     def __init__(self, retried_assets: _Optional[int] = ...) -> None: ...
 
 class GetPipelineStatusRequest(_message.Message):
-    __slots__ = ("parent",)
+    __slots__ = ("parent", "libraries", "omit_failed")
     PARENT_FIELD_NUMBER: _ClassVar[int]
+    LIBRARIES_FIELD_NUMBER: _ClassVar[int]
+    OMIT_FAILED_FIELD_NUMBER: _ClassVar[int]
     parent: str
-    def __init__(self, parent: _Optional[str] = ...) -> None: ...
+    libraries: _containers.RepeatedScalarFieldContainer[str]
+    omit_failed: bool
+    def __init__(self, parent: _Optional[str] = ..., libraries: _Optional[_Iterable[str]] = ..., omit_failed: _Optional[bool] = ...) -> None: ...
 
 class PipelineStatus(_message.Message):
     __slots__ = ("waiting_images", "waiting_videos", "running_assets", "failed_assets")

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 
+from mediaplane import media
 from mediaplane.cli import pipeline
 from mediaplane.cli.pipeline import Media, current, decodes_media, finish, next_pause
 from tests.support.control import ControlPlane, serving_control
@@ -41,6 +43,22 @@ def test_other_libraries_are_neither_waited_for_nor_counted(control: ControlPlan
     add_asset(control, "archive", rel_path=b"b", status="failed")
     assert finish(control.client, ["photos"], is_shown=False) == Media(0, 0)
     assert current(control.client, ["photos", "archive"]) == Media(1, 1)
+
+
+def test_one_call_tells_whether_anything_is_left_in_all_libraries(control: ControlPlane) -> None:
+    add_asset(control, "archive", status="extracting")
+    sent: list[str] = []
+
+    def note(_conn: Any, _cursor: Any, sql: str, *_rest: Any) -> None:
+        sent.append(sql)
+
+    engine = control.database.control.engine
+    event.listen(engine, "before_cursor_execute", note)
+    found = media.pipeline(control.client, ["photos", "archive"], omits_failed=True)
+    event.remove(engine, "before_cursor_execute", note)
+    assert found.running_assets == 1
+    assert len([sql for sql in sent if "AS waiting_images" in sql]) == 1
+    assert not [sql for sql in sent if "'failed'" in sql or "'poisoned'" in sql]
 
 
 def test_what_waits_is_waited_for(control: ControlPlane) -> None:

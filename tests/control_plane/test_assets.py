@@ -41,8 +41,8 @@ def add_asset(control: ControlPlane, path: bytes = b"a", **columns: Any) -> str:
     return f"libraries/{row['library_id']}/assets/{asset_id}"
 
 
-def pipeline(control: ControlPlane, parent: str = "") -> dict[str, int]:
-    request = pb.GetPipelineStatusRequest(parent=parent)
+def pipeline(control: ControlPlane, parent: str = "", **fields: Any) -> dict[str, int]:
+    request = pb.GetPipelineStatusRequest(parent=parent, **fields)
     found = control.client.asset_service.GetPipelineStatus(request)
     return {field.name: getattr(found, field.name) for field in found.DESCRIPTOR.fields}
 
@@ -205,6 +205,31 @@ def test_the_pipeline_counts_what_waits_runs_and_failed_in_active_libraries(
     assert pipeline(photos, "libraries/-") == pipeline(photos)
     assert pipeline(photos, "libraries/photos") == counted | {"waiting_images": 1}
     assert set(pipeline(photos, "libraries/paused").values()) == {0}
+    both = ["libraries/photos", "libraries/films"]
+    assert pipeline(photos, libraries=both) == pipeline(photos)
+    assert pipeline(photos, libraries=both[:1]) == pipeline(photos, both[0])
+    assert pipeline(photos, libraries=both, omit_failed=True) == (
+        pipeline(photos) | {"failed_assets": 0}
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"libraries": ["libraries/photos", "libraries/unheard-of"]}, StatusCode.NOT_FOUND),
+        ({"libraries": ["photos"]}, StatusCode.INVALID_ARGUMENT),
+        ({"libraries": ["libraries/photos"] * 501}, StatusCode.INVALID_ARGUMENT),
+        (
+            {"libraries": ["libraries/photos"], "parent": "libraries/photos"},
+            StatusCode.INVALID_ARGUMENT,
+        ),
+    ],
+)
+def test_a_pipeline_of_libraries_that_cannot_be_meant_is_refused(
+    photos: ControlPlane, fields: dict[str, Any], code: StatusCode
+) -> None:
+    call = photos.client.asset_service.GetPipelineStatus
+    assert refusal(call, pb.GetPipelineStatusRequest(**fields)).code is code
 
 
 def test_a_library_in_the_trash_has_no_pipeline(photos: ControlPlane) -> None:
@@ -235,7 +260,8 @@ def test_the_pipeline_is_counted_by_indexes_of_what_is_counted(photos: ControlPl
     with photos.database.control.write() as conn:
         conn.execute(text("ANALYZE"))
     database = photos.database.control
-    found = plan(database, "libraries l", lambda: pipeline(photos) and None)
+    chosen = ["libraries/photos"]
+    found = plan(database, "libraries l", lambda: pipeline(photos, libraries=chosen) and None)
     whole = plan(database, "assets WHERE", lambda: pipeline(photos) and None)
     assert "Seq Scan on assets" not in found + whole
     assert "SCAN a\n" not in found + whole + "\n"
