@@ -32,6 +32,8 @@ from mediaplane.v1 import worker_service_pb2 as workers_v1
 from mediaplane.v1 import worker_service_pb2_grpc as workers_grpc
 
 DOMAIN = "mediaplane"
+# The metadata in which a watch says behind which event it begins.
+_POSITION = "mediaplane-event-id"
 LARGEST_PAGE = 1000
 _MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 # A server takes pings on an idle connection every five minutes and hangs up on eager clients.
@@ -258,7 +260,14 @@ class Client:
         lost_at, patience_seconds = 0.0, _GREETING_SECONDS
         while True:
             try:
-                for response in self.job_service.WatchJobs(request):
+                stream = self.job_service.WatchJobs(request)
+                position = _position(stream)
+                if position is not None:
+                    lost_at, patience_seconds = 0.0, _RESTART_SECONDS
+                    # Of named jobs, their states are to be shown before a new stream may skip that.
+                    if not jobs:
+                        request.after_event_id = position
+                for response in stream:
                     lost_at, patience_seconds = 0.0, _RESTART_SECONDS
                     # Of several jobs, all are to be shown before a new stream may skip that.
                     if response.HasField("event") or len(request.names) == 1:
@@ -290,6 +299,12 @@ class Client:
     def probe_root(self, root: bytes) -> data_plane_v1.ProbeRootResponse:
         request = data_plane_v1.ProbeRootRequest(root_path=root)
         return self.data_plane_service.ProbeRoot(request)
+
+
+def _position(stream: Any) -> int | None:
+    """Wait until a watch has begun, and return where; None where a server does not say that."""
+    told = dict(stream.initial_metadata() or ())
+    return int(told[_POSITION]) if _POSITION in told else None
 
 
 def open_channel(address: str, credentials: Credentials = NO_CREDENTIALS) -> grpc.Channel:

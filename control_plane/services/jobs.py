@@ -23,6 +23,8 @@ from mediaplane.v1 import job_service_pb2 as pb
 from mediaplane.v1.job_service_pb2_grpc import JobServiceServicer
 
 MAX_WATCHED = 100
+# The metadata in which a watch says behind which event it begins.
+_POSITION = "mediaplane-event-id"
 _FINAL = {wire.to_enum(pb.Job.State, status) for status in JOBS.final}
 
 
@@ -111,8 +113,11 @@ class JobService(JobServiceServicer):
             self._feed.look()  # what has happened by now is no news
         with self._feed.mailbox(caller().tenant_id, job_ids or None) as mailbox:
             rows = self._named(job_ids)
-            if after_id is None:
-                after_id = mailbox.since_id
+            is_new = after_id is None
+            after_id = mailbox.since_id if after_id is None else after_id
+            # At once: who is cut off before the first event can go on from here.
+            context.send_initial_metadata(((_POSITION, str(after_id)),))
+            if is_new:
                 for row in rows:
                     yield pb.WatchJobsResponse(job=wire.job(row), event_id=after_id)
             unfinished = {row["id"] for row in rows if row["status"] not in JOBS.final}

@@ -146,7 +146,9 @@ class JobServiceServicer:
         """Streams what happens to jobs. Without after_event_id: first the current state of each named
         job, then one message for every event from then on. With it: one message for every event with
         a higher id, in the order of ids, without gap or repeat. Whoever was cut off goes on with the
-        event_id of the last message, from any control plane, also after a restart. The stream ends
+        event_id of the last message, from any control plane, also after a restart; who watches all
+        jobs and has heard of none yet, with the event id that the initial metadata
+        'mediaplane-event-id' told when the stream began. The stream ends
         when every named job is in a final state and its last event was sent; without names it ends
         only with the client. NOT_FOUND, before any message, when a named job does not exist;
         RESOURCE_EXHAUSTED when too many streams are open; UNAVAILABLE when the server stops first:

@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
 from grpc import StatusCode
 
 from mediaplane.client import Client
@@ -156,6 +157,51 @@ def test_a_watch_goes_on_at_another_control_plane_where_it_was_cut_off(
         say(database, job, "four")
         assert words(stream, 1) == ["four"]
         stream.cancel()
+
+
+def test_a_watch_says_at_once_from_where_it_tells(control: ControlPlane) -> None:
+    job = add_job(control.database)
+    say(control.database, job, "one", "two")
+    first, last = (event.id for event in control.client.events())
+    for after, position, news in ((None, last, "three"), (first, first, "four")):
+        stream = watch(control, after=after)
+        assert dict(stream.initial_metadata())["mediaplane-event-id"] == str(position)
+        say(control.database, job, news)
+        while word(next(stream)) != news:
+            pass
+        stream.cancel()
+
+
+def test_who_watches_all_jobs_and_has_heard_of_none_misses_nothing_by_a_restart(
+    database: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, told, streams = add_job(database), list[str](), list[Any]()
+    with Client(f"unix:{tmp_path / 'control.sock'}") as client:
+        begin = client.job_service.WatchJobs
+
+        def noted(request: pb.WatchJobsRequest) -> Any:
+            streams.append(begin(request))
+            return streams[-1]
+
+        monkeypatch.setattr(client.job_service, "WatchJobs", noted)
+
+        def follow() -> None:
+            for message in client.watch():
+                told.append(word(message))
+                if told[-1] == "last":
+                    return
+
+        thread = threading.Thread(target=follow)
+        with serving_control(database, tmp_path):
+            say(database, job, "old")
+            thread.start()
+            eventually(lambda: streams and streams[0].initial_metadata())
+        say(database, job, "meanwhile")
+        with serving_control(database, tmp_path), must_not_block(30):
+            say(database, job, "last")
+            thread.join()
+    assert len(streams) > 1, "the fault happened"
+    assert told == ["meanwhile", "last"]
 
 
 def test_the_client_goes_on_by_itself_when_a_control_plane_restarts(
