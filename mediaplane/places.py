@@ -13,6 +13,9 @@ from mediaplane.errors import InvalidArgument, Overloaded
 
 log = logging.getLogger(__name__)
 
+# Between two lines of the log about silent calls: who makes them should not fill it.
+_TELL_SECONDS = 60.0
+
 
 class Places(ThreadPoolExecutor):
     """Threads that know how many calls they have been given, and which of those are silent.
@@ -30,6 +33,8 @@ class Places(ThreadPoolExecutor):
         self._lock = threading.Lock()
         self._taken = 0
         self._is_relieving = False
+        self._ended = 0
+        self._tell_at = 0.0
         # Since when each call has waited for its request, the oldest first.
         self._silent: dict[grpc.ServicerContext, float] = {}
 
@@ -77,12 +82,12 @@ class Places(ThreadPoolExecutor):
 
     def _relieve(self) -> None:
         """End silent calls for as long as others wait for a thread."""
-        ended = 0
         while self._is_short():
-            ended += self._end_silent()
+            self._ended += self._end_silent()
             time.sleep(self._patience_seconds / 4)
-        if ended:
-            log.warning("Ended %d calls whose request did not come while others waited", ended)
+        if self._ended and time.monotonic() >= self._tell_at:
+            log.warning("Ended %d calls whose request did not come in time", self._ended)
+            self._ended, self._tell_at = 0, time.monotonic() + _TELL_SECONDS
 
     def _is_short(self) -> bool:
         with self._lock:
@@ -90,9 +95,10 @@ class Places(ThreadPoolExecutor):
             return self._is_relieving
 
     def _end_silent(self) -> int:
+        """End as many calls as others wait for a thread, those that have been silent longest."""
         latest = time.monotonic() - self._patience_seconds
         ended = 0
-        for context, since in list(self._silent.items()):
+        for context, since in list(self._silent.items())[: max(0, self._taken - self._size)]:
             if since <= latest and self._silent.pop(context, None) is not None:
                 context.cancel()
                 ended += 1
