@@ -42,10 +42,13 @@ class DuplicateService(DuplicateServiceServicer):
             if wanted.library_id:
                 tenant_id = libraries.get(conn, tenant_id, wanted.library_id)["tenant_id"]
             page, tail = groups.page(conn, tenant_id, order, wanted, limit=limit, after=after)
-        return pb.ListDuplicateGroupsResponse(
-            groups=[wire.duplicate_group(row) for row in page],
-            next_page_token=_token(tail, order, wanted) if tail else "",
-        )
+        answer = pb.ListDuplicateGroupsResponse()
+        for row in page:
+            wire.fill_group(answer.groups.add(), row)
+        if tail:
+            tail_row = dict(zip(groups.READ, tail, strict=False))
+            answer.next_page_token = _token(tail_row, order, wanted)
+        return answer
 
     def ListDuplicateFiles(
         self, request: pb.ListDuplicateFilesRequest, context: grpc.ServicerContext

@@ -1,22 +1,28 @@
 """Duplicate groups: pages of them, and where their summary differs from the files."""
 
 from collections.abc import Sequence
-from operator import itemgetter
 from typing import NamedTuple
 
 from sqlalchemy import Connection
 
 from control_plane.store import tenants
 from control_plane.store.sql import prepared
-from mediaplane.protocol.driver import Row, query_directly
+from mediaplane.protocol.driver import Values
 from mediaplane.protocol.duplicates import COUNTED, GROUPABLE, GROUPABLE_OF_TENANT, IS_BEHIND
 
 # With a filter a call looks at this many groups with each query, and at so many in all.
 LOOK_GROUPS = 1000
 MAX_LOOKED_AT = 5 * LOOK_GROUPS
 
-Key = tuple[str, bytes]
+# What is read of a group, in this order: whose and which it is, its figures, which a page shows
+# with these, and what ranks it.
 _FIGURES = ("file_count", "size_bytes", "total_size_bytes", "reclaimable_bytes")
+READ = (
+    "tenant_id", "hash_algorithm", "content_hash", *_FIGURES, "rank_by_count", "rank_by_size"
+)  # fmt: skip
+SHOWN = READ[:7]
+
+Key = tuple[str, bytes]
 
 
 class Order(NamedTuple):
@@ -24,6 +30,10 @@ class Order(NamedTuple):
 
     columns: tuple[str, ...]
     is_descending: bool
+
+    def key(self, row: Values) -> Values:
+        """Return where a group stands."""
+        return tuple(row[READ.index(column)] for column in self.columns)
 
 
 COPIES = Order(("rank_by_count", "rank_by_size", "hash_algorithm", "content_hash"), False)
@@ -43,7 +53,7 @@ class Filter(NamedTuple):
 class Position(NamedTuple):
     """A place behind a group: where it stands in its order, and whose it is."""
 
-    key: tuple[object, ...]
+    key: Values
     tenant_id: str
 
 
@@ -55,32 +65,31 @@ def page(
     *,
     limit: int,
     after: Position | None,
-) -> tuple[list[Row], Row | None]:
+) -> tuple[list[Values], Values | None]:
     """Return groups behind a position, and the group to go on behind if there may be more.
 
-    Without a tenant, those of all: where several have one content, in the order of the tenants.
+    The groups as the values of `SHOWN`, that one as those of `READ`. Without a tenant, those of
+    all: where several have one content, in the order of the tenants.
     """
     # Without a filter every group is wanted, so the first look decides.
     look = LOOK_GROUPS if any(wanted) else limit + 1
-    owners = tenants.owning(conn, "duplicate_groups") if tenant_id is None else [tenant_id]
-    found: list[tuple[Row, Row]] = []  # each as the summary has it, and as it is shown
+    found: list[tuple[Values, Values]] = []  # each as the summary has it, and as it is shown
     tail = None
     for _ in range(0, MAX_LOOKED_AT, look):
-        rows = _look(conn, owners, order, wanted, limit=look, after=after)
-        shown = _counted(conn, rows) if rows and rows[0]["is_behind"] else rows
-        found += [
-            (row, one) for row, one in zip(rows, shown, strict=True) if row["is_wanted"] and one
-        ]
+        rows = _look(conn, tenant_id, order, wanted, limit=look, after=after)
+        is_behind = bool(rows) and rows[0][-1]
+        shown = _counted(conn, rows) if is_behind else [row[: len(SHOWN)] for row in rows]
+        found += [(row, one) for row, one in zip(rows, shown, strict=True) if row[-2] and one]
         if len(found) > limit:
             return [one for _, one in found[:limit]], found[limit - 1][0]
         if len(rows) < look:
             return [one for _, one in found], None
         tail = rows[-1]
-        after = Position(tuple(tail[column] for column in order.columns), tail["tenant_id"])
+        after = Position(order.key(tail), tail[0])
     return [one for _, one in found], tail
 
 
-def _counted(conn: Connection, rows: Sequence[Row]) -> list[Row | None]:
+def _counted(conn: Connection, rows: Sequence[Values]) -> list[Values | None]:
     """Return groups with the figures that their files give; None for what is none any more."""
     query = prepared(
         conn,
@@ -88,75 +97,60 @@ def _counted(conn: Connection, rows: Sequence[Row]) -> list[Row | None]:
         "hashes",
     )
     figures = {
-        (row.hash_algorithm, bytes(row.content_hash), row.tenant_id): {
+        (one.tenant_id, one.hash_algorithm, bytes(one.content_hash)): tuple(
             # For PostgreSQL a sum of integers is none.
-            name: int(getattr(row, name))
+            int(getattr(one, name))
             for name in _FIGURES
-        }
-        for algorithm in {row["hash_algorithm"] for row in rows}
-        for row in conn.execute(
-            query, {"algorithm": algorithm, "hashes": [row["content_hash"] for row in rows]}
         )
+        for algorithm in {row[1] for row in rows}
+        for one in conn.execute(query, {"algorithm": algorithm, "hashes": [row[2] for row in rows]})
     }
-    found = (
-        figures.get((row["hash_algorithm"], bytes(row["content_hash"]), row["tenant_id"]))
-        for row in rows
-    )
-    return [one and {**row, **one} for row, one in zip(rows, found, strict=True)]
+    found = (figures.get(row[:3]) for row in rows)
+    return [one and row[:3] + one for row, one in zip(rows, found, strict=True)]
 
 
 def _look(
     conn: Connection,
-    owners: Sequence[str],
+    tenant_id: str | None,
     order: Order,
     wanted: Filter,
     *,
     limit: int,
     after: Position | None,
-) -> list[Row]:
-    """Return the next groups of these tenants, each with whether it is wanted."""
-    rows = [
-        row
-        for tenant_id in owners
-        for row in _look_at(conn, tenant_id, order, wanted, limit=limit, after=after)
-    ]
-    if len(owners) > 1:
+) -> list[Values]:
+    """Return the next groups, each with whether it is wanted, and its summary behind the files."""
+    bound: dict[str, object] = {**wanted._asdict(), "folder_bytes": len(wanted.folder)}
+    behind = ""
+    if after:
+        behind = _behind(order)
+        bound |= zip(order.columns, after.key, strict=True)
+        bound |= {"after_tenant": after.tenant_id, "next_hash": after.key[-1] + b"\0"}
+    direction = "DESC" if order.is_descending else "ASC"
+    sequence = ", ".join(f"{column} {direction}" for column in order.columns)
+    # The limit is written out: as a parameter, PostgreSQL would plan the query anew each time.
+    query = (
+        f"SELECT {', '.join(READ)}, {_is_wanted(wanted)} AS is_wanted, {IS_BEHIND} AS is_behind"
+        " FROM duplicate_groups g"
+        f" WHERE tenant_id = :tenant {behind} ORDER BY {sequence} LIMIT {limit}"
+    )
+    rows = tenants.query_each(conn, tenant_id, "duplicate_groups", query, bound)
+    if rows and rows[0][0] != rows[-1][0]:
         # What ranks alike stays in the order of the tenants, in either direction.
-        rows.sort(key=itemgetter(*order.columns), reverse=order.is_descending)
+        rows.sort(key=order.key, reverse=order.is_descending)
     return rows[:limit]
 
 
-def _look_at(
-    conn: Connection,
-    tenant_id: str,
-    order: Order,
-    wanted: Filter,
-    *,
-    limit: int,
-    after: Position | None,
-) -> list[Row]:
-    columns, marks = ", ".join(order.columns), ", ".join(f":{name}" for name in order.columns)
-    bound: dict[str, object] = {
-        **wanted._asdict(),
-        "tenant": tenant_id,
-        "folder_bytes": len(wanted.folder),
-        "limit": limit,
-    }
-    behind = ""
-    if after:
-        # One comparison of the whole key, one direction throughout: an OR chain is 25 times slower.
-        # Later tenants may have the same content, and stand behind the position with it.
-        sign = ("<" if order.is_descending else ">") + ("=" if tenant_id > after.tenant_id else "")
-        behind = f"AND ({columns}) {sign} ({marks})"
-        bound |= zip(order.columns, after.key, strict=True)
-    direction = "DESC" if order.is_descending else "ASC"
-    sequence = ", ".join(f"{column} {direction}" for column in order.columns)
-    query = (
-        f"SELECT g.*, {_is_wanted(wanted)} AS is_wanted, {IS_BEHIND} AS is_behind"
-        " FROM duplicate_groups g"
-        f" WHERE tenant_id = :tenant {behind} ORDER BY {sequence} LIMIT :limit"
-    )
-    return query_directly(conn, query, bound)
+def _behind(order: Order) -> str:
+    """Return the condition to stand behind a position."""
+    # One comparison of the whole key, one direction throughout: an OR chain is 25 times slower.
+    # Later tenants stand behind the position with its own content, too. So for them the next hash
+    # is another than for the others: between one and the same with a zero byte there is none.
+    sign, own, other = ("<", ":next_hash", ":content_hash")
+    if not order.is_descending:
+        sign, own, other = (">=", ":content_hash", ":next_hash")
+    marks = ", ".join(f":{column}" for column in order.columns[:-1])
+    place = f"CASE WHEN :tenant > :after_tenant THEN {own} ELSE {other} END"
+    return f"AND ({', '.join(order.columns)}) {sign} ({marks}, {place})"
 
 
 def _is_wanted(wanted: Filter) -> str:

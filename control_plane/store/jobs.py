@@ -17,7 +17,7 @@ from mediaplane import traces
 from mediaplane.protocol import gate, history
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed, channel
-from mediaplane.protocol.driver import Row, Values, query_values
+from mediaplane.protocol.driver import Row, Values
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.statements import records, run, shaped, sql_type
 from mediaplane.protocol.tables import job_items, jobs
@@ -26,18 +26,21 @@ from mediaplane.protocol.values import EventType
 COLUMNS = tuple(jobs.columns.keys())
 
 # What a page shows of a job, in this order: where it stands in the page, what its message has by
-# the same name, and the rest. Its payload as text, because few are looked into.
+# another name or not at all, and what it has by the same name.
 SAME_NAMED = (
     "priority", "progress", "processed_items", "total_items", "total_bytes", "attempts",
     "max_attempts", "error_code", "error_message", "skip_reason", "request_id", "completed_items",
     "failed_items", "skipped_items", "cancelled_items",
 )  # fmt: skip
 SHOWN = (
-    "created_at", "id", *SAME_NAMED, "tenant_id", "kind", "status", "library_id", "worker_id",
-    "retry_of", "started_at", "updated_at", "finished_at", "retry_after", "cancel_requested_at",
-    "payload",
+    "created_at", "id", "tenant_id", "kind", "status", "library_id", "worker_id", "retry_of",
+    "started_at", "updated_at", "finished_at", "retry_after", "cancel_requested_at", "payload",
+    *SAME_NAMED,
 )  # fmt: skip
-_SHOWN = ", ".join(SHOWN).replace("payload", "CAST(payload AS TEXT)")
+# The payload as text and of few, because no other is looked into.
+_SHOWN = ", ".join(SHOWN).replace(
+    "payload", "CASE kind WHEN 'probe' THEN CAST(payload AS TEXT) END AS payload"
+)
 
 
 def add(conn: Connection, **columns: Any) -> Row | None:
@@ -160,7 +163,7 @@ def page(
 
     Each as the values of `SHOWN`.
     """
-    bound: dict[str, Any] = {"limit": limit}
+    bound: dict[str, Any] = {}
     conditions = ["tenant_id = :tenant"]
     if before:
         # One comparison of both: with an OR, all pages before this one would be read again.
@@ -171,13 +174,13 @@ def page(
             named = {f"{column}_{place}": value for place, value in enumerate(chosen)}
             conditions.append(f"{column} IN ({', '.join(f':{name}' for name in named)})")
             bound |= named
+    # The limit is written out: as a parameter, PostgreSQL would plan the query anew each time.
     query = (
         f"SELECT {_SHOWN} FROM jobs WHERE {' AND '.join(conditions)}"
-        " ORDER BY created_at DESC, id DESC LIMIT :limit"
+        f" ORDER BY created_at DESC, id DESC LIMIT {limit}"
     )
-    owners = tenants.owning(conn, "jobs") if tenant_id is None else [tenant_id]
-    found = [row for one in owners for row in query_values(conn, query, bound | {"tenant": one})]
-    if len(owners) > 1:
+    found = tenants.query_each(conn, tenant_id, "jobs", query, bound)
+    if tenant_id is None:
         found.sort(key=itemgetter(0, 1), reverse=True)
     return found[:limit]
 

@@ -1,17 +1,38 @@
 """Tells which tenants there are, for pages of what all of them have."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from sqlalchemy import Connection
 
-from mediaplane.protocol.driver import query_values
+from mediaplane.protocol.driver import Values, query_values
+
+# From one to the next by an index that begins with them: DISTINCT would read the whole table.
+_OWNERS = (
+    "WITH RECURSIVE owner(tenant_id) AS (SELECT min(tenant_id) FROM {table} UNION ALL"
+    " SELECT (SELECT min(tenant_id) FROM {table} WHERE tenant_id > owner.tenant_id)"
+    " FROM owner WHERE tenant_id IS NOT NULL)"
+)
 
 
 def owning(conn: Connection, table: str) -> list[str]:
-    """Return, sorted, the tenants that own rows of a table which has an index by tenant."""
-    # From one to the next by that index: DISTINCT would read the whole table.
-    query = (
-        f"WITH RECURSIVE owner(tenant_id) AS (SELECT min(tenant_id) FROM {table} UNION ALL"
-        f" SELECT (SELECT min(tenant_id) FROM {table} WHERE tenant_id > owner.tenant_id)"
-        " FROM owner WHERE tenant_id IS NOT NULL)"
-        " SELECT tenant_id FROM owner WHERE tenant_id IS NOT NULL"
-    )
-    return sorted(tenant_id for (tenant_id,) in query_values(conn, query, {}))
+    """Return, in order, the tenants that own rows of a table which has an index by tenant."""
+    query = f"{_OWNERS} SELECT tenant_id FROM owner WHERE tenant_id IS NOT NULL"
+    return [tenant_id for (tenant_id,) in query_values(conn, query.format(table=table), {})]
+
+
+def query_each(
+    conn: Connection, tenant_id: str | None, table: str, query: str, bound: Mapping[str, Any]
+) -> list[Values]:
+    """Return what a query, which has the tenant as `:tenant`, finds for a tenant or for each.
+
+    What it finds for one stands together, and one stands behind another as in `owning`.
+    """
+    if tenant_id is None and conn.dialect.name == "postgresql":
+        # In one round trip, which costs more than the question who they are. SQLite has none, and
+        # cannot be asked like this.
+        of_each = query.replace(":tenant", "owner.tenant_id")
+        all_pages = f"{_OWNERS} SELECT page.* FROM owner, LATERAL ({of_each}) AS page"
+        return query_values(conn, all_pages.replace("{table}", table), bound)
+    owners = owning(conn, table) if tenant_id is None else [tenant_id]
+    return [row for one in owners for row in query_values(conn, query, {**bound, "tenant": one})]

@@ -71,9 +71,15 @@ class Database:
         with self._connection() as conn:
             # On PostgreSQL each statement sees what is committed before it, in a transaction or
             # out of one: without it there are two round trips less.
-            conn.info[BEGIN] = "BEGIN" if self.dialect == "sqlite" else ""
-            with conn.begin():
+            conn.info[BEGIN] = ""
+            if self.dialect == "postgresql":
                 yield conn
+                return
+            # Not through SQLAlchemy, which would take a tenth of the time of a page for it.
+            raw = _raw(conn)
+            raw.execute("BEGIN")
+            yield conn
+            raw.commit()
 
     @contextmanager
     def survey(self) -> Iterator[Connection]:

@@ -1,19 +1,19 @@
 """The shortest way to the database, for the few statements that are worth it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 # As a driver or SQLAlchemy reads it: the value of each column by its name.
 Row = Mapping[Any, Any]
-
-
 # The same without the names: the values alone, in the order in which the query names them.
 Values = tuple[Any, ...]
+
+_Read = TypeVar("_Read")
 
 
 def execute_directly(conn: Connection, sql: str, bound: Mapping[str, Any]) -> list[Row]:
@@ -22,8 +22,7 @@ def execute_directly(conn: Connection, sql: str, bound: Mapping[str, Any]) -> li
     For every execution SQLAlchemy describes the columns of the result anew, which took longer than
     the statement itself. Errors are SQLAlchemy's all the same, and so are the events of its engine.
     """
-    rows, names = _execute(conn, sql, bound)
-    return [dict(zip(names, values, strict=True)) for values in rows]
+    return _execute(conn, sql, bound, _named)
 
 
 def query_directly(conn: Connection, sql: str, bound: Mapping[str, Any]) -> list[Row]:
@@ -36,18 +35,31 @@ def query_after(conn: Connection, first: str, sql: str, bound: Mapping[str, Any]
 
     It is begun and ended by the server, and both go there and back together.
     """
-    rows, names = _execute(conn, _worded(sql, conn.dialect.name), bound, first)
-    return [dict(zip(names, values, strict=True)) for values in rows]
+    return _execute(conn, _worded(sql, conn.dialect.name), bound, _named, first)
 
 
 def query_values(conn: Connection, sql: str, bound: Mapping[str, Any]) -> list[Values]:
     """Execute a query likewise, for pages: to name their columns took a fifth of the time."""
-    return _execute(conn, _worded(sql, conn.dialect.name), bound)[0]
+    return _execute(conn, _worded(sql, conn.dialect.name), bound, _unnamed)
+
+
+def _named(cursor: Any) -> list[Row]:
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+
+
+def _unnamed(cursor: Any) -> list[Values]:
+    rows: list[Values] = cursor.fetchall()
+    return rows
 
 
 def _execute(
-    conn: Connection, sql: str, bound: Mapping[str, Any], first: str | None = None
-) -> tuple[list[Values], list[str]]:
+    conn: Connection,
+    sql: str,
+    bound: Mapping[str, Any],
+    read: Callable[[Any], _Read],
+    first: str | None = None,
+) -> _Read:
     pooled, driver_error = conn.connection, conn.dialect.loaded_dbapi.Error
     cursor: Any = pooled.cursor()
     for listener in conn.dispatch.before_cursor_execute:
@@ -60,7 +72,7 @@ def _execute(
             with line.pipeline():
                 line.execute(first)
                 cursor.execute(sql, bound)
-        rows: list[Values] = cursor.fetchall()
+        found = read(cursor)
     except driver_error as error:
         is_lost = conn.dialect.is_disconnect(error, pooled.driver_connection, cursor)
         if is_lost:
@@ -74,9 +86,8 @@ def _execute(
             connection_invalidated=is_lost,
             dialect=conn.dialect,
         ) from error
-    names = [column[0] for column in cursor.description]
     cursor.close()
-    return rows, names
+    return found
 
 
 @lru_cache(maxsize=256)

@@ -24,6 +24,8 @@ _BUSY_SECONDS = 30.0
 _JSON = json.JSONDecoder()
 # A connection of PostgreSQL that is open and in no transaction.
 _IDLE = 0
+# Of a page of all tenants PostgreSQL expects a hundred times what it is, and would compile it.
+_INTERPRETED = "jit = off"
 # All that the data plane asks for is few rows, in the order of an index. On tables whose
 # statistics are young PostgreSQL would rather read them whole; and that is the best plan whatever
 # the parameters, so it need not be sought again for each of the first executions.
@@ -31,7 +33,6 @@ _BY_INDEX = (
     "enable_seqscan = off",
     "enable_bitmapscan = off",
     "enable_mergejoin = off",
-    "jit = off",
     "plan_cache_mode = force_generic_plan",
 )
 
@@ -141,10 +142,12 @@ def _postgresql_connected(plane: Plane) -> Any:
                 f" {MINIMUM_POSTGRESQL} or later."
             )
         set_json_loads(_read_json, raw)
+        choices = [_INTERPRETED]
         if plane is Plane.DATA:
             if raw.info.user != DATA_PLANE_ROLE:
                 raw.execute(f"SET ROLE {DATA_PLANE_ROLE}")
-            raw.execute("; ".join(f"SET {choice}" for choice in _BY_INDEX))
+            choices += _BY_INDEX
+        raw.execute("; ".join(f"SET {choice}" for choice in choices))
 
     return prepare
 
