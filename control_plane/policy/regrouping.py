@@ -3,6 +3,9 @@
 Its row says from which path on that is still to be done, so whoever comes next goes on there.
 """
 
+import time
+from collections.abc import Callable
+
 from sqlalchemy import Connection
 
 from control_plane.policy.bites import Pace
@@ -10,19 +13,27 @@ from control_plane.store import hashing, libraries, trash
 from mediaplane.protocol.database import Database, lock
 from mediaplane.protocol.duplicates import DUPLICATES, summarise, summarise_files
 
+# As long as a caller waits for it; what is left then, the loop counts.
+CALL_SECONDS = 5.0
 
-def settle_all(database: Database) -> None:
+
+def settle_all(database: Database, may_go_on: Callable[[], bool] = lambda: True) -> None:
     """Count what is left to count of every library."""
     with database.read() as conn:
         slugs = libraries.unsettled(conn)
     for slug in slugs:
-        settle(database, slug)
+        _settle(database, slug, may_go_on)
 
 
 def settle(database: Database, slug: str) -> None:
-    """Count the groups of a library's files anew, unless SQLite's log is held: then later."""
+    """Count the groups of a library's files anew: of a small one all, of a large one the first."""
+    ends_at = time.monotonic() + CALL_SECONDS
+    _settle(database, slug, lambda: time.monotonic() < ends_at)
+
+
+def _settle(database: Database, slug: str, may_go_on: Callable[[], bool]) -> None:
     pace = Pace(database)
-    while pace.rest():
+    while may_go_on() and pace.rest():
         with pace.bite() as conn:
             if not regroup(conn, slug, pace.rows):
                 return

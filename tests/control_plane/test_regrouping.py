@@ -113,6 +113,24 @@ def test_what_was_left_undone_is_counted_by_the_next_look(control: ControlPlane)
         assert conn.scalar(select(libraries.c.regroup_from)) is None
 
 
+def test_who_removes_a_large_library_waits_for_no_more_than_a_while(
+    control: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regrouping, "CALL_SECONDS", 0)
+    fill(control, photos=[content(1)] * 2, films=[content(2)] * 2)
+    as_it_was = shown(control)
+    assert control.client.remove_library("photos").HasField("delete_time")
+    assert wrong_groups(control) == 1
+    assert shown(control) == {key(2): (2, 10)}
+    regrouping.settle_all(control.database.control, lambda: False)  # as when told to stop
+    assert wrong_groups(control) == 1
+    regrouping.settle_all(control.database.control)
+    assert wrong_groups(control) == 0
+    control.client.restore_library("photos")
+    regrouping.settle_all(control.database.control)
+    assert shown(control) == as_it_was
+
+
 def test_a_comparison_of_the_groups_counts_first_what_is_left_to_count(
     control: ControlPlane,
 ) -> None:
