@@ -140,7 +140,8 @@ class LibraryServiceServicer:
 
     def RestoreLibrary(self, request, context):
         """Takes a library out of the trash and returns it, with everything it had. Restoring one that is
-        not in the trash changes nothing. ALREADY_EXISTS when another library has its root by now.
+        not in the trash changes nothing. Of a large library the duplicate groups may come back to the
+        listings a while after the answer. ALREADY_EXISTS when another library has its root by now.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

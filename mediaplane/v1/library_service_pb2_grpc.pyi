@@ -38,7 +38,8 @@ class LibraryServiceStub:
     """
     RestoreLibrary: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.RestoreLibraryRequest, _library_service_pb2.Library]
     """Takes a library out of the trash and returns it, with everything it had. Restoring one that is
-    not in the trash changes nothing. ALREADY_EXISTS when another library has its root by now.
+    not in the trash changes nothing. Of a large library the duplicate groups may come back to the
+    listings a while after the answer. ALREADY_EXISTS when another library has its root by now.
     """
     PurgeLibrary: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.PurgeLibraryRequest, _library_service_pb2.PurgeLibraryResponse]
     """Removes the next rows of a library in the trash for good, at most 5,000 with each call, and
@@ -122,7 +123,8 @@ class LibraryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _grpc.ServicerContext,
     ) -> _library_service_pb2.Library:
         """Takes a library out of the trash and returns it, with everything it had. Restoring one that is
-        not in the trash changes nothing. ALREADY_EXISTS when another library has its root by now.
+        not in the trash changes nothing. Of a large library the duplicate groups may come back to the
+        listings a while after the answer. ALREADY_EXISTS when another library has its root by now.
         """
 
     @_abc_1.abstractmethod
