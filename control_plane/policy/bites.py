@@ -13,7 +13,7 @@ from mediaplane.protocol.database import Database
 BITE_SECONDS = 0.06
 _FIRST_ROWS = 2000
 _FEWEST_ROWS = 100
-_MOST_ROWS = 20_000
+_MOST_ROWS = 50_000
 # After so much writing on SQLite. Who waits for its write lock looks for it every 0.025 seconds at
 # first, so whoever asks again at once would always be first; and every 0.1 seconds later.
 PAUSE_SECONDS = 0.026
