@@ -22,6 +22,7 @@ from mediaplane.protocol.values import JobKind
 from tests.faults.scenarios import LIBRARY
 from tests.faults.site import Site
 from tests.support.files import add_files, add_library, content, digest, summarise_all
+from tests.support.waiting import eventually
 
 LINKS = {"device": 5, "inode": 77}
 
@@ -38,7 +39,7 @@ def test_a_plan_is_made_whole_whoever_dies_on_the_way(site: Site) -> None:
             break
         assert code == -signal.SIGKILL
         check_summary(site)
-        hashing.resume(site.database.control)
+        eventually(lambda: is_planned(site))
         check_summary(site)
         found = planned(site)
         expected = expected or found
@@ -140,6 +141,13 @@ def admit_hash(site: Site) -> None:
         )
         summarise_all(conn)
         admission.create(conn, Wanted(JobKind.HASH))
+
+
+def is_planned(site: Site) -> bool:
+    """Have a plan made, which PostgreSQL allows once it has noticed the death of the last one."""
+    hashing.resume(site.database.control)
+    with site.database.control.read() as conn:
+        return conn.scalar(select(jobs.c.total_items)) is not None
 
 
 def planned(site: Site) -> tuple[list[Any], list[Any], Any]:
