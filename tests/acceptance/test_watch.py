@@ -51,7 +51,7 @@ class Watching:
             thread.start()
 
     def rescan(self, number: int) -> dict[str, Any]:
-        """Return what the rescan of this number found, from 1, once it is done."""
+        """Return what the rescan of this number found, once it is done; 0 is the first scan."""
         eventually(lambda: len(self.documents) > number, DEADLINE_SECONDS)
         return self.documents[number]
 
@@ -108,7 +108,7 @@ def paths(commands: Commands) -> list[str]:
 
 def test_a_new_duplicate_becomes_a_group_without_a_command(commands: Commands, root: Path) -> None:
     with watching(commands, root, end=signal.SIGTERM) as process:
-        assert process.documents[0]["groups"] == 1
+        assert process.rescan(0)["groups"] == 1
         (root / "new folder").mkdir()
         (root / "new folder" / "copy").write_bytes(b"another content")
         found = process.rescan(1)
