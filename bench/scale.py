@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,27 +40,26 @@ class Peaks:
     def __init__(self, plane: Plane) -> None:
         self.name = plane.name
         self._process = int(plane.life.read_text())
-        self._children: dict[int, float] = {}
+        self._children_mb = 0.0
 
     def forget(self) -> None:
         """Begin anew."""
-        self._children.clear()
+        self._children_mb = 0.0
         Path(f"/proc/{self._process}/clear_refs").write_text(FORGET_PEAK)
 
     def look(self) -> None:
-        """Remember the children: their peaks end with them."""
+        """Add up the children that live now: their peaks end with them."""
+        alive_mb = 0.0
         for listed in Path(f"/proc/{self._process}/task").glob("*/children"):
-            try:
-                for child in map(int, listed.read_text().split()):
-                    self._children[child] = _peak_mb(child)
-            except OSError:
-                continue  # ended meanwhile
+            with suppress(OSError):  # ended meanwhile
+                alive_mb += sum(map(_peak_mb, map(int, listed.read_text().split())))
+        self._children_mb = max(self._children_mb, alive_mb)
 
     def measured(self) -> dict[str, float]:
-        """Return the peaks in MB; that of the children is the sum of the peaks of each."""
+        """Return the peaks in MB; that of the children is the sum of those alive at one moment."""
         peaks = {self.name: _peak_mb(self._process)}
-        if self._children:
-            peaks[f"{self.name}, its children"] = sum(self._children.values())
+        if self._children_mb:
+            peaks[f"{self.name}, its children"] = self._children_mb
         return peaks
 
 
@@ -173,8 +172,9 @@ def _run(state: Path, *arguments: str) -> Any:
 
 def _peak_mb(process: int) -> float:
     status = Path(f"/proc/{process}/status").read_text()
-    (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
-    return int(line.split()[1]) / 1024
+    # One that has ended and was not waited for yet has none.
+    peaks = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
+    return sum(map(int, peaks)) / 1024
 
 
 if __name__ == "__main__":

@@ -112,7 +112,8 @@ def _sqlite_connected(plane: Plane) -> Any:
         raw.execute("PRAGMA synchronous = FULL")
         raw.execute("PRAGMA foreign_keys = ON")
         raw.execute("PRAGMA temp_store = MEMORY")
-        raw.execute("PRAGMA cache_size = -16384")
+        # In KiB: with half of it, to scan 200,000 files again took a fifth longer.
+        raw.execute("PRAGMA cache_size = -32768")
         # A log that has grown is cut back to this when it begins anew; it is never larger unless
         # something keeps it from that (see wal.py).
         raw.execute(f"PRAGMA journal_size_limit = {8 << 20}")
