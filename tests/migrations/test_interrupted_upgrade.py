@@ -32,7 +32,8 @@ def state_of(url: str) -> tuple[Schema, dict[str, list[Row]]]:
 
 def points_to_kill_at(changes: list[str], stride: int) -> list[int]:
     """Return the numbers of changes: all around the end of a revision, and a sample of the rest."""
-    ends = ("BEGIN", "COMMIT", "INSERT INTO alembic_version", "UPDATE alembic_version")
+    # The note of a revision is part of its transaction, and gone with it.
+    ends = ("BEGIN", "COMMIT")
     turning = {n for n, change in enumerate(changes, start=1) if change.startswith(ends)}
     return sorted(turning | set(range(1, len(changes) + 1, stride)))
 
@@ -44,7 +45,7 @@ def test_a_killed_upgrade_of_a_legacy_database_is_finished_by_the_next(
     unkilled = databases.copy(legacy)
     changes = upgrades.changes(unkilled)
     expected = state_of(unkilled)
-    points = points_to_kill_at(changes, stride=16)
+    points = points_to_kill_at(changes, stride=24)
     assert len(points) > 10
     for point in points:
         url = databases.copy(legacy)
