@@ -103,6 +103,8 @@ class Context:
     state: bytes = b""
     # Told of bytes that are read; waits as long as the budget demands.
     spend: Callable[[int], None] = lambda _length: None
+    # Whether it may demand that: then little is to be read at a time.
+    is_limited: bool = False
     # Has a decoder process do an order, given the descriptors of source and outputs.
     decode: Callable[[Order, int, Sequence[int]], Done | Failed] = _refuse
     limits: Limits = field(default_factory=Limits)

@@ -145,6 +145,7 @@ class Worker:
             self._scratch.file,
             self._state,
             partial(self._budget.spend, control),
+            is_limited=self._settings.hash_bytes_per_second > 0,
         )
 
     def _stats(self) -> dict[str, Any]:

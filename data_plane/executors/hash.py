@@ -22,6 +22,7 @@ from data_plane.executor import (
 from data_plane.file_states import explain
 from data_plane.hashers import HasherLost, hash_elsewhere, outcome
 from data_plane.jail import Jail
+from mediaplane.protocol.kinds import SMALL_BYTES
 
 log = logging.getLogger(__name__)
 
@@ -74,22 +75,24 @@ def hash_files(files: Sequence[ToHash], ctx: Context) -> HashResult:
     result = HashResult()
     with ExitStack() as stack:
         jails = _Jails(ctx, stack)
-        for outcome in _hash(files, jails, ctx):
-            if isinstance(outcome, Hashed):
-                result.hashed.append(outcome)
+        for one in _hash(files, jails, ctx):
+            if isinstance(one, Hashed):
+                result.hashed.append(one)
             else:
-                result.unhashed.append(outcome)
+                result.unhashed.append(one)
     result.left = len(files) - len(result.hashed) - len(result.unhashed)
     return result
 
 
 def _hash(files: Sequence[ToHash], jails: "_Jails", ctx: Context) -> Iterator[Hashed | Unhashed]:
-    batched = [file for file in files if file.size_bytes <= AT_ONCE_BYTES]
+    # What a batch has read is paid for when it is over.
+    at_once_bytes = SMALL_BYTES if ctx.is_limited else AT_ONCE_BYTES
+    batched = [file for file in files if file.size_bytes <= at_once_bytes]
     if len(batched) < MANY_FILES and sum(map(_SIZE, batched)) < MANY_BYTES:
         yield from _hash_here(files, jails, ctx)
         return
     yield from _hash_batched(batched, jails, ctx)
-    yield from _hash_here([file for file in files if file.size_bytes > AT_ONCE_BYTES], jails, ctx)
+    yield from _hash_here([file for file in files if file.size_bytes > at_once_bytes], jails, ctx)
 
 
 def _hash_batched(

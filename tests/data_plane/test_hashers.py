@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,17 @@ def test_few_files_are_worth_another_process_when_there_is_much_to_read(tmp_path
     result = hashed(files)
     assert {one.file.file_id: one.digest for one in result.hashed} == digests(files)
     assert hashers._mine.hasher.process.poll() is None
+
+
+def test_under_a_budget_large_files_are_paid_for_by_the_megabyte(tmp_path: Path) -> None:
+    for name in ("one", "two", "three"):
+        (tmp_path / name).write_bytes(name.encode() * (MANY_BYTES // 9 + 1))
+    files = [as_scanned(tmp_path, name, at) for at, name in enumerate((b"one", b"two", b"three"))]
+    paid: list[int] = []
+    limited = replace(context(), spend=paid.append, is_limited=True)
+    assert len(hash_files(files, limited).hashed) == 3
+    assert max(paid) <= 1 << 20
+    assert sum(paid) == sum(file.size_bytes for file in files)
 
 
 def test_a_file_of_a_batch_that_has_changed_or_is_gone_gets_no_hash(
