@@ -53,15 +53,18 @@ def test_work_survives_connections_that_are_cut(
     site.admit_cut(30, seconds=0.02)
     processes = [site.start_worker(), site.start_worker(), site.start_control()]
     cut = text(
-        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+        "SELECT count(pg_terminate_backend(pid, :wait_ms)) FROM pg_stat_activity"
         " WHERE datname = :name AND pid <> pg_backend_pid()"
     )
     name = make_url(site.database.url).database
     site.wait_for_workers(2)
     with administrator(postgres_server.url) as conn, admissions(site):
-        for _ in range(HANG_UPS):
+        for number in range(HANG_UPS):
             time.sleep(chance.uniform(0.05, 0.3))  # any moment is a good one
-            terminated += int(conn.execute(cut, {"name": name}).scalar_one())
+            # The last ones have to be gone: the queries below are asked only once.
+            wait_ms = 5000 if number == HANG_UPS - 1 else 0
+            bound = {"name": name, "wait_ms": wait_ms}
+            terminated += int(conn.execute(cut, bound).scalar_one())
     site.wait_until_done()
     assert terminated > 2 * HANG_UPS  # more than one each time, also while they reconnect
     assert "terminating connection" in site.log.read_text()
