@@ -62,11 +62,11 @@ def test_neither_statuses_nor_logs_hold_paths_sql_or_secrets(
         plane("data_plane", locations) as data,
         Client(locations.control_address, locations.data_address) as client,
     ):
-        eventually(lambda: is_serving(locations.control_address), seconds=60)
-        eventually(lambda: is_serving(locations.data_address), seconds=60)
+        eventually(lambda: is_serving(locations.control_address))
+        eventually(lambda: is_serving(locations.data_address))
         client.add_library("pictures", bytes(root), "pictures")
         job = client.scan("pictures")
-        eventually(lambda: client.job(job.name).state == jobs_v1.Job.STATE_COMPLETED, seconds=60)
+        eventually(lambda: client.job(job.name).state == jobs_v1.Job.STATE_COMPLETED)
         with database.control.write() as conn:
             conn.execute(text("ALTER TABLE jobs RENAME TO hidden"))
         for number in range(3):
@@ -74,7 +74,7 @@ def test_neither_statuses_nor_logs_hold_paths_sql_or_secrets(
                 client.job(str(number + 1))
             told.append(repr(caught.value.details()))
         eventually(lambda: "DBAPI" in control.read_text() or "exc." in control.read_text())
-        eventually(lambda: "exc." in data.read_text(), seconds=60)
+        eventually(lambda: "exc." in data.read_text())
         with database.control.write() as conn:
             conn.execute(text("ALTER TABLE hidden RENAME TO jobs"))
     written = [*told, control.read_text(), data.read_text()]

@@ -15,7 +15,7 @@ from mediaplane.planes import command_line, is_serving
 from tests.support.commands import Commands
 from tests.support.waiting import eventually
 
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 180.0
 
 
 def free_address() -> str:

@@ -13,7 +13,7 @@ import pytest
 from tests.support import tree
 from tests.support.commands import Commands
 
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 180.0
 
 
 @pytest.fixture

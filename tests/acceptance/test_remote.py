@@ -26,7 +26,7 @@ def control_plane(commands: Commands) -> Iterator[None]:
     process = commands.start("control-plane")
     locations = Locations.from_environment(commands.environment)
     try:
-        eventually(lambda: is_serving(locations.local_control_address), seconds=60)
+        eventually(lambda: is_serving(locations.local_control_address))
         yield
     finally:
         process.terminate()

@@ -68,7 +68,7 @@ def test_the_thumbnails_of_a_group_are_removed(
         assert [one["state"] for one in commands.json(*listing)["thumbnails"]] == ["ready"]
         cleanup = commands.json("thumbnail", "clean", "gallery")["cleanup"]
         assert cleanup["group_key"] == "gallery"
-        eventually(lambda: commands.json(*listing) == {"thumbnails": []}, 60)
+        eventually(lambda: commands.json(*listing) == {"thumbnails": []})
     assert (films / "trip.mp4").exists()
 
 

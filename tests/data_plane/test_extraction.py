@@ -161,7 +161,7 @@ def test_what_was_made_of_an_earlier_state_is_replaced(studio: Studio, root: Pat
         first = studio.wait_for(b"a.mp4", "proxied", "failed")
         film(root / "a.mp4", frames=50)
         assert studio.desk.run(JobKind.SCAN)["status"] == "completed"
-        eventually(lambda: studio.asset(b"a.mp4")["version"] != first["version"], 60)
+        eventually(lambda: studio.asset(b"a.mp4")["version"] != first["version"])
         second = studio.wait_for(b"a.mp4", "proxied", "failed")
         assert second["duration_ms"] == 2000
         eventually(lambda: all(second["version"] in name for name in studio.cached()))
@@ -293,7 +293,7 @@ def test_libraries_in_the_trash_or_paused_are_left_alone(
             rows.add("library_files", library_id=library, rel_path=b"b.jpg", media_type="image",
                      size_bytes=info.st_size, mtime_ns=info.st_mtime_ns)  # fmt: skip
             last = rows.add("assets", library_id=library, rel_path=b"b.jpg")
-        eventually(lambda: worker._pipeline.ended == {"assets.complete_extract": 1}, 30)
+        eventually(lambda: worker._pipeline.ended == {"assets.complete_extract": 1})
         with studio.desk.database.read() as conn:
             assert Rows(conn).get("assets", last)["status"] == "proxied"
     assert studio.asset(b"a.jpg")["status"] == "pending"

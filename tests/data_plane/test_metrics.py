@@ -44,7 +44,7 @@ def test_what_a_worker_does_shows_in_its_metrics(studio: Studio, tmp_path: Path)
             studio.wait_for(name, "proxied")
         assert studio.desk.run(JobKind.HASH)["status"] == "completed"
         wanted = studio.add_thumbnail(b"a.jpg")
-        eventually(lambda: is_ready(studio, wanted), 60)
+        eventually(lambda: is_ready(studio, wanted))
         after = settled(tell)
     grew = partial(grown, before, after)
     steps = grew("mediaplane_steps_total")
@@ -73,7 +73,7 @@ def is_ready(studio: Studio, thumbnail: int) -> bool:
 
 def settled(tell: Callable[[], Samples]) -> Samples:
     """The metrics of a worker, once it holds nothing any more."""
-    eventually(lambda: not any(tell()["mediaplane_leases_held"].values()), 60)
+    eventually(lambda: not any(tell()["mediaplane_leases_held"].values()))
     return tell()
 
 

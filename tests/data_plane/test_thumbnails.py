@@ -154,7 +154,7 @@ def test_a_cleanup_removes_rows_and_files_of_its_group_and_nothing_else(
         for row_id in (*mine, other):
             studio.wait_for_thumbnail(row_id, "ready", "failed")
         cleanup = add_cleanup(studio, "shown")
-        eventually(lambda: cleanup_status(studio, cleanup) == "completed", 30)
+        eventually(lambda: cleanup_status(studio, cleanup) == "completed")
     assert [studio.thumbnail(row_id) for row_id in mine] == [None] * 3
     assert studio.cached() == {thumbnail_path(other, ThumbnailFormat.JPEG).removeprefix("cache/")}
     assert studio.thumbnail(other) is not None
@@ -169,10 +169,10 @@ def test_a_cleanup_waits_for_its_time_and_for_the_thumbnails_of_its_group(studio
     with studio.worker(video_slots=0):
         # Done after both were looked at: the image lane takes clean-ups as well.
         done = add_cleanup(studio, "nothing there")
-        eventually(lambda: cleanup_status(studio, done) == "completed", 30)
+        eventually(lambda: cleanup_status(studio, done) == "completed")
         assert [cleanup_status(studio, one) for one in (held_up, not_due)] == ["pending"] * 2
     with studio.worker():
-        eventually(lambda: cleanup_status(studio, held_up) == "completed", 30)
+        eventually(lambda: cleanup_status(studio, held_up) == "completed")
     assert studio.thumbnail(waiting) is None
     assert cleanup_status(studio, not_due) == "pending"
 

@@ -70,7 +70,7 @@ def earlier(
             [sys.executable, "-c", _EARLIER], env=os.environ | locations.environment() | false
         )
         try:
-            eventually(lambda: is_serving(locations.control_address), 60)
+            eventually(lambda: is_serving(locations.control_address))
             yield locations
         finally:
             plane.terminate()

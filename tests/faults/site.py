@@ -86,7 +86,7 @@ class Site:
 
     def wait_for_workers(self, count: int) -> None:
         """Wait until so many workers have made themselves known."""
-        eventually(lambda: len(Desk(self.database.control).workers()) == count, 60)
+        eventually(lambda: len(Desk(self.database.control).workers()) == count)
 
     def admit(self, count: int, **probe: Any) -> list[int]:
         """Ask for probes that must be completed."""
@@ -146,9 +146,9 @@ class Site:
                 )
             )
 
-    def wait_until_done(self, seconds: float = 60) -> None:
+    def wait_until_done(self) -> None:
         """Wait until every job has ended."""
-        eventually(lambda: not self.count("pending", "running", "retryable"), seconds)
+        eventually(lambda: not self.count("pending", "running", "retryable"))
 
     def check(self, processes: Sequence[int] = (), *, clock: bool = True) -> None:
         """Stop the processes; nothing may be lost, done twice, forged or left lying about."""

@@ -115,7 +115,7 @@ def test_a_process_that_holds_the_write_lock_of_sqlite_only_makes_others_wait(
 
 def wait_for_more(answers: list[float]) -> None:
     before = len(answers)
-    eventually(lambda: len(answers) > before + 20, 60)
+    eventually(lambda: len(answers) > before + 20)
 
 
 def stop_at_once(data: Path) -> list[str]:

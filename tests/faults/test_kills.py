@@ -109,7 +109,7 @@ def test_a_data_plane_that_is_killed_with_work_in_hand_loses_none_of_it(site: Si
     control = site.start_control()
     for number in range(3):
         _address, plane = site.start_plane("data_plane", number)
-        eventually(lambda: has_work(site, plane.pid), 30)  # noqa: B023 - called at once
+        eventually(lambda: has_work(site, plane.pid))  # noqa: B023 - called at once
         plane.kill()
         assert plane.wait() == -signal.SIGKILL
     _address, last = site.start_plane("data_plane", 3)

@@ -81,7 +81,7 @@ def watching(directory: Path, address: str, job_id: int) -> Iterator[tuple[Any, 
 
 def hear_more(watcher: Watcher) -> None:
     before = len(watcher.told)
-    eventually(lambda: len(watcher.told) > before + 5, 60)
+    eventually(lambda: len(watcher.told) > before + 5)
 
 
 def history(site: Site, job_id: int) -> list[int]:

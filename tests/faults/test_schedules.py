@@ -31,9 +31,9 @@ def test_each_run_happens_once_while_control_planes_are_killed(site: Site, chanc
             assert site.zygote.kill(planes.pop(chance.randrange(len(planes))))
             planes.append(site.start_control(schedule_seconds=0.05))
             killed += 1
-        eventually(lambda: site.count("pending") == 1, 60)
+        eventually(lambda: site.count("pending") == 1)
         worker.finish(site.database.data, worker.claim(site.database.data))
-        eventually(lambda: calendar.get("tidy")["last_outcome"] == "completed", 60)
+        eventually(lambda: calendar.get("tidy")["last_outcome"] == "completed")
         assert site.count("completed") == number
     assert killed == RUNS // KILLED_EVERY
     for plane in planes:
@@ -60,13 +60,13 @@ def test_a_run_over_all_libraries_is_carried_on_by_whoever_is_left(site: Site) -
     plane = site.start_control(schedule_seconds=0.05)
     done = []
     for _ in range(len(libraries) + 1):
-        eventually(lambda: is_one_ready(site), 60)
+        eventually(lambda: is_one_ready(site))
         assert site.zygote.kill(plane)
         job = worker.claim(site.database.data)
         worker.finish(site.database.data, job)
         done.append(job["library_id"])
         plane = site.start_control(schedule_seconds=0.05)
-    eventually(lambda: calendar.get("nightly")["last_outcome"] == "completed", 60)
+    eventually(lambda: calendar.get("nightly")["last_outcome"] == "completed")
     site.zygote.end(plane)
     assert done == [*libraries, None]  # the hash at the end is of all
 
@@ -83,7 +83,7 @@ def test_a_control_plane_whose_clock_is_ahead_runs_nothing_before_its_time(
         ahead = Site(postgres_site.database, clock.zygote, tmp_path)
         ahead.start_control(schedule_seconds=0.05)
         calendar.make_due("tidy")
-        eventually(lambda: calendar.get("tidy")["last_outcome"] == "running", 60)
+        eventually(lambda: calendar.get("tidy")["last_outcome"] == "running")
         clock.zygote.clear()
     assert [kind for kind, *_ in calendar.jobs()] == ["sweep"]
     assert calendar.get("tidy")["next_run_at"] - calendar.now() <= HOUR_MS

@@ -53,7 +53,7 @@ class Planes:
         if module == "data_plane":
             settings["lease_seconds"] = LEASE_SECONDS
         address, process = self.site.start_plane(module, 0, **settings)
-        eventually(lambda: is_serving(address) or process.poll() is not None, 180)
+        eventually(lambda: is_serving(address) or process.poll() is not None)
         assert process.poll() is None, f"{module} did not start: {self.site.log.read_text()}"
         return address, process
 
@@ -82,12 +82,12 @@ def test_planes_told_to_stop_under_load_stop_within_the_grace_and_lose_no_job(
             site.admit(4, seconds=chance.uniform(0, 0.3))
             site.admit_cut(6, seconds=0.02)
             ask_for_work_on_files(site, KINDS[number % len(KINDS)])
-            eventually(lambda: site.count("running") and asked(callers) > before, 60)  # noqa: B023
+            eventually(lambda: site.count("running") and asked(callers) > before)  # noqa: B023
             time.sleep(chance.uniform(0, 0.1))  # any moment is a good one
             planes.restart(("data_plane", "control_plane")[number % 2])
     site.expected |= {job: "completed" for one in callers for job in one.acknowledged.values()}
-    site.wait_until_done(120)
-    eventually(lambda: not unfinished_assets(site), 60)
+    site.wait_until_done()
+    eventually(lambda: not unfinished_assets(site))
     for module in planes.running:
         planes.stop(module)
     print(f"{len(planes.stops)} stops, the longest {max(planes.stops):.2f} s")  # noqa: T201
@@ -128,7 +128,7 @@ def test_a_control_plane_in_a_statement_without_end_stops_when_its_grace_is_over
     site: Site,
 ) -> None:
     address, plane = site.start_plane("control_plane", 0, stop_grace_seconds=0.5)
-    eventually(lambda: is_serving(address), 60)
+    eventually(lambda: is_serving(address))
     with endless_statistics(site), Client(address) as client:
         must_hang(client.maintenance_service.GetStatistics, GetStatisticsRequest())
         plane.send_signal(signal.SIGTERM)
@@ -141,7 +141,7 @@ def test_a_control_plane_that_waits_for_a_lock_of_sqlite_ends_all_the_same(
 ) -> None:
     site = sqlite_site
     address, plane = site.start_plane("control_plane", 0, stop_grace_seconds=0.1)
-    eventually(lambda: is_serving(address), 60)
+    eventually(lambda: is_serving(address))
     engine = create_engine(site.database.url, poolclass=NullPool)
     with engine.connect() as conn, Client(address) as client:
         conn.exec_driver_sql("BEGIN IMMEDIATE")

@@ -8,8 +8,11 @@ from typing import TypeVar
 
 Found = TypeVar("Found")
 
+# Only what fails waits so long: a machine that others share has stood still for a minute.
+_PATIENCE_SECONDS = 180.0
 
-def eventually(look: Callable[[], Found], seconds: float = 20.0) -> Found:
+
+def eventually(look: Callable[[], Found], seconds: float = _PATIENCE_SECONDS) -> Found:
     """Look again and again until there is something to see, and return it."""
     deadline = time.monotonic() + seconds
     while not (found := look()):
