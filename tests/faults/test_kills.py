@@ -81,7 +81,7 @@ def test_work_is_done_once_whoever_is_killed_or_stopped(
         time.sleep(chance.uniform(0.0, 0.2))  # any moment is a good one
         storm.strike()
     eventually(lambda: not storm.stopped)
-    site.wait_until_done(120)
+    site.wait_until_done()
     site.check([*storm.crew, storm.control])
     print(f"{storm}, {len(site.expected)} jobs, {site.repetitions()} claims again")  # noqa: T201
     assert storm.control_kills >= kills // 25
