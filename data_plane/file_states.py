@@ -10,10 +10,14 @@ def signed64(number: int) -> int:
     return number - (1 << 64) if number >= 1 << 63 else number
 
 
+def storable_time(time_ns: int) -> int:
+    """Return a time as databases store it; one beyond that is legal on some file systems."""
+    return max(-_MAX_TIME_NS, min(time_ns, _MAX_TIME_NS))
+
+
 def state_of(info: os.stat_result) -> tuple[int, int]:
     """Return size and time of change, by which a file is known to be as it was."""
-    # A time beyond what databases store is legal on some file systems.
-    return info.st_size, max(-_MAX_TIME_NS, min(info.st_mtime_ns, _MAX_TIME_NS))
+    return info.st_size, storable_time(info.st_mtime_ns)
 
 
 def explain(error: OSError) -> tuple[str, str]:

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any
 
-from data_plane.executor import Context, Control, ScanCounts, ScanReport, Seen, Unseen
+from data_plane.executor import Context, Control, Found, ScanCounts, ScanReport, Seen, Unseen
+from data_plane.file_states import signed64, storable_time
 
 BATCH = 5000
 _HELD_BACK_SECONDS = 0.5
 # The code of a mount point that the walk did not enter.
 OTHER_FILESYSTEM = "other_filesystem"
-_SIZE = attrgetter("size_bytes")
+_SIZE = itemgetter(Seen._fields.index("size_bytes"))
 
 
 class _Differences:
@@ -41,7 +42,7 @@ class _Differences:
         if len(self._changed) >= BATCH:
             self.flush()
 
-    def same(self, files: Sequence[Seen]) -> None:
+    def same(self, files: Sequence[Found]) -> None:
         """Take down files that are there, all as they were."""
         self._counts.seen_files += len(files)
         self._counts.seen_bytes += sum(map(_SIZE, files))
@@ -101,7 +102,7 @@ class _Known:
         """Come past the first of them."""
         self._at += 1
 
-    def pass_by_same(self, run: list[Seen]) -> bool:
+    def pass_by_same(self, run: list[Found]) -> bool:
         """Come past files that are the next ones and as they were, all at once; or past none."""
         end = self._at + len(run)
         if end > len(self._page):
@@ -119,7 +120,7 @@ class _Known:
 
 
 def compare(
-    walked: Iterator[list[Seen] | Unseen], report: ScanReport, counts: ScanCounts, ctx: Context
+    walked: Iterator[list[Found] | Unseen], report: ScanReport, counts: ScanCounts, ctx: Context
 ) -> None:
     """Report what the walk shows and the database does not know, and the other way round."""
     differences = _Differences(report, counts, ctx.control)
@@ -129,20 +130,33 @@ def compare(
             _compare_unseen(found, known, differences)
         elif known.pass_by_same(found):
             differences.same(found)
-        elif (first := known.next) is None or first.rel_path > found[-1].rel_path:
-            differences.new(found)
         else:
-            for file in found:
-                _report_missing(known, file.rel_path, differences)
-                expected = known.next
-                if expected is not None and expected.rel_path == file.rel_path:
-                    differences.seen(file, expected)
-                    known.pass_by()
-                else:
-                    differences.seen(file, None)
+            _compare_run(list(map(_as_stored, found)), known, differences)
         ctx.control.items = counts.seen_files
     _report_missing(known, None, differences)
     differences.flush()
+
+
+def _as_stored(file: Found) -> Seen:
+    _path, _size, mtime_ns, device, inode = file
+    # Hardly ever, and for every file these calls would take longer than all the rest.
+    if (abs(mtime_ns) | device | inode) >> 63:
+        return Seen(*file[:2], storable_time(mtime_ns), signed64(device), signed64(inode))
+    return Seen._make(file)
+
+
+def _compare_run(run: list[Seen], known: _Known, differences: _Differences) -> None:
+    if (first := known.next) is None or first.rel_path > run[-1].rel_path:
+        differences.new(run)
+        return
+    for file in run:
+        _report_missing(known, file.rel_path, differences)
+        expected = known.next
+        if expected is not None and expected.rel_path == file.rel_path:
+            differences.seen(file, expected)
+            known.pass_by()
+        else:
+            differences.seen(file, None)
 
 
 def _compare_unseen(found: Unseen, known: _Known, differences: _Differences) -> None:

@@ -6,26 +6,28 @@ order, so that one pass over both finds what is new, changed and missing.
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter, itemgetter
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
-from data_plane.executor import Context, Fail, ScanCounts, ScanSettings, ScanTask, Seen, Unseen
+from data_plane.executor import Context, Fail, Found, ScanCounts, ScanSettings, ScanTask, Unseen
 from data_plane.executors.comparison import OTHER_FILESYSTEM, compare
-from data_plane.file_states import explain, signed64, state_of
+from data_plane.file_states import explain, signed64
 from data_plane.globs import Matcher, compile_globs
 from data_plane.jail import Jail
 from mediaplane.paths import MAX_PATH_BYTES
 
 _WAIT_SECONDS = 0.02
-_PATH = attrgetter("rel_path")
+_TOO_LONG = ("refused_too_long", "Its path is too long to be opened.")
+_PATH = itemgetter(0)
 
 
 class _Choice(NamedTuple):
     """What the walk looks at; one that passes over nothing must cost nothing for each file."""
 
     excludes: Matcher | None
-    look: Callable[[bytes, os.DirEntry[str]], Seen | Unseen | None]
+    includes: Matcher | None
+    min_size_bytes: int
     device: int | None  # the only file system that is entered, unless any is
     own_folders: frozenset[tuple[int, int]]
 
@@ -72,24 +74,16 @@ def _lost(error: OSError) -> str:
 
 def _choose(settings: ScanSettings, jail: Jail, ctx: Context) -> _Choice:
     hidden = [".*"] if settings.skips_hidden else []
-    includes = compile_globs(settings.include_globs)
-
-    def look_at_chosen(path: bytes, entry: os.DirEntry[str]) -> Seen | Unseen | None:
-        if includes and not includes(path):
-            return None
-        file = _look(path, entry)
-        is_small = isinstance(file, Seen) and file.size_bytes < settings.min_size_bytes
-        return None if is_small else file
-
     return _Choice(
         compile_globs([*settings.exclude_globs, *hidden]),
-        look_at_chosen if includes or settings.min_size_bytes else _look,
+        compile_globs(settings.include_globs),
+        settings.min_size_bytes,
         None if settings.crosses_filesystems else jail.identity[0],
         ctx.own_folders,
     )
 
 
-def _walk(jail: Jail, choice: _Choice, ctx: Context) -> Iterator[list[Seen] | Unseen]:
+def _walk(jail: Jail, choice: _Choice, ctx: Context) -> Iterator[list[Found] | Unseen]:
     """Yield all regular files by path, in runs; links and special files are passed over."""
     try:
         stack = [iter(_list(jail, b"", choice))]
@@ -114,48 +108,59 @@ def _walk(jail: Jail, choice: _Choice, ctx: Context) -> Iterator[list[Seen] | Un
             stack.pop()
 
 
-def _list(jail: Jail, folder: bytes, choice: _Choice) -> Iterable[list[Seen] | Unseen | bytes]:
+def _list(jail: Jail, folder: bytes, choice: _Choice) -> Iterable[list[Found] | Unseen | bytes]:
     """Return a folder's files and, as bytes, its folders, in the order of the paths below it."""
-    prefix = folder + b"/" if folder else b""
-    files: list[Seen] = []
-    others: list[tuple[bytes, Unseen | bytes]] = []
-    excludes, look = choice.excludes, choice.look
     descriptor = jail.open_dir(folder)
     try:
         if folder and (stop := _stop_at(folder, descriptor, choice)) is not None:
             return stop
         with os.scandir(descriptor) as entries:
-            for entry in entries:
-                path = prefix + os.fsencode(entry.name)
-                if excludes is not None and excludes(path):
-                    continue
-                try:
-                    if entry.is_file(follow_symlinks=False):
-                        file = look(path, entry)
-                        if isinstance(file, Seen):
-                            files.append(file)
-                        elif file is not None:
-                            others.append((path, file))
-                    elif entry.is_dir(follow_symlinks=False):
-                        # Everything below it begins with its name and a slash.
-                        others.append((path + b"/", path))
-                except FileNotFoundError:
-                    continue  # gone since it was listed
-                except OSError as error:
-                    # Perhaps a folder, perhaps a file: what is known of either stays known.
-                    reason = explain(error)
-                    others.append((path, Unseen(path, False, *reason)))
-                    others.append((path + b"/", Unseen(path, True, *reason)))
+            files, others = _look(entries, folder + b"/" if folder else b"", choice)
     finally:
         os.close(descriptor)
-    files.sort(key=_PATH)
-    others.sort(key=itemgetter(0))
+    files.sort()
+    others.sort(key=_PATH)
     return _runs(files, others)
 
 
+def _look(
+    entries: Iterable[os.DirEntry[str]], prefix: bytes, choice: _Choice
+) -> tuple[list[Found], list[tuple[bytes, Unseen | bytes]]]:
+    """Return a folder's files, and its other names with their places in the order of the paths."""
+    files: list[Found] = []
+    others: list[tuple[bytes, Unseen | bytes]] = []
+    excludes, includes, min_size_bytes = choice.excludes, choice.includes, choice.min_size_bytes
+    for entry in entries:
+        path = prefix + os.fsencode(entry.name)
+        if excludes is not None and excludes(path):
+            continue
+        try:
+            if entry.is_file(follow_symlinks=False):
+                if includes is not None and not includes(path):
+                    continue
+                # A name that a folder lists can break only this one of the rules for paths.
+                if len(path) > MAX_PATH_BYTES:
+                    others.append((path, Unseen(path, False, *_TOO_LONG)))
+                    continue
+                info = entry.stat(follow_symlinks=False)
+                if (size := info.st_size) >= min_size_bytes:
+                    files.append((path, size, info.st_mtime_ns, info.st_dev, info.st_ino))
+            elif entry.is_dir(follow_symlinks=False):
+                # Everything below it begins with its name and a slash.
+                others.append((path + b"/", path))
+        except FileNotFoundError:
+            continue  # gone since it was listed
+        except OSError as error:
+            # Perhaps a folder, perhaps a file: what is known of either stays known.
+            reason = explain(error)
+            others.append((path, Unseen(path, False, *reason)))
+            others.append((path + b"/", Unseen(path, True, *reason)))
+    return files, others
+
+
 def _runs(
-    files: list[Seen], others: list[tuple[bytes, Unseen | bytes]]
-) -> Iterator[list[Seen] | Unseen | bytes]:
+    files: list[Found], others: list[tuple[bytes, Unseen | bytes]]
+) -> Iterator[list[Found] | Unseen | bytes]:
     """Yield the files in runs, between the other names of their folder."""
     at = 0
     for place, other in others:
@@ -166,19 +171,6 @@ def _runs(
         at = end
     if at < len(files):
         yield files[at:]
-
-
-def _look(path: bytes, entry: os.DirEntry[str]) -> Seen | Unseen:
-    # A name that a folder lists can break only this one of the rules for paths.
-    if len(path) > MAX_PATH_BYTES:
-        return Unseen(path, False, "refused_too_long", "Its path is too long to be opened.")
-    info = entry.stat(follow_symlinks=False)
-    size_bytes, mtime_ns, device, inode = info.st_size, info.st_mtime_ns, info.st_dev, info.st_ino
-    # Hardly ever, and for every file these calls would take a third of the time of the look.
-    if (abs(mtime_ns) | device | inode) >> 63:
-        size_bytes, mtime_ns = state_of(info)
-        device, inode = signed64(device), signed64(inode)
-    return Seen(path, size_bytes, mtime_ns, device, inode)
 
 
 def _stop_at(folder: bytes, descriptor: int, choice: _Choice) -> list[Unseen] | None:
