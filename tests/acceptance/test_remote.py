@@ -1,7 +1,6 @@
 """Planes that other machines reach, as processes, and commands that reach them."""
 
 import json
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,13 +11,8 @@ from mediaplane.locations import Locations
 from mediaplane.planes import is_serving
 from tests.support.certificates import Authority
 from tests.support.commands import Commands
-from tests.support.waiting import eventually
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.support.ports import free_port
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 
 @contextmanager
@@ -30,7 +24,7 @@ def control_plane(commands: Commands) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE_SECONDS)
 
 
 @pytest.fixture

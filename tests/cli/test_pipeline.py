@@ -16,6 +16,7 @@ from tests.support.databases import Copies, opened
 from tests.support.files import add_library
 from tests.support.media import add_row, set_columns
 from tests.support.rows import Rows
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def test_what_waits_is_waited_for(control: ControlPlane) -> None:
     waiting.join(0.5)
     assert waiting.is_alive()
     set_columns(control, "assets", asset_id, status="failed")
-    waiting.join(60)
+    waiting.join(PATIENCE_SECONDS)
     assert ended == [Media(1, 0)]
 
 
@@ -100,7 +101,7 @@ def test_what_waits_behind_another_library_is_waited_for(
     waiting.join(1.5)  # several times as long as it waits for what nobody takes
     assert waiting.is_alive()
     set_columns(control, "assets", running, status="proxied")
-    waiting.join(60)
+    waiting.join(PATIENCE_SECONDS)
     assert not waiting.is_alive()
     assert "is the disk of photos mounted?" in capsys.readouterr().err
 

@@ -14,7 +14,7 @@ from mediaplane.cli.app import app
 from tests.support.control import ControlPlane, serving_control
 from tests.support.databases import Copies, opened
 from tests.support.planes import Worker
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_a_probe_that_is_not_done_says_why_and_fails(control: ControlPlane) -> N
     with ThreadPoolExecutor(1) as pool:
         somebody = pool.submit(cancel_once_it_runs)
         result = probe(control, "--seconds", "60")
-        somebody.result(timeout=20)
+        somebody.result(timeout=PATIENCE_SECONDS)
     assert (result.exit_code, result.stdout) == (1, "jobs/1 cancelled\n")
 
 

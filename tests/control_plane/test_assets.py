@@ -14,6 +14,7 @@ from tests.control_plane.test_page_plans import plan
 from tests.support.control import ControlPlane, refusal
 from tests.support.files import add_files, add_library
 from tests.support.media import add_row, set_columns
+from tests.support.waiting import PATIENCE_SECONDS
 
 ASSET = pb.Asset
 
@@ -132,7 +133,7 @@ def test_an_asset_at_rest_is_processed_again_from_the_start(
     assert (found.state, found.retry_count) == (ASSET.STATE_PENDING, 0)
     assert (found.error_code, found.error_message) == ("", "")
     assert (found.size_bytes, found.modify_time_seconds) == (7, 1.5)
-    assert ear.wait(20)
+    assert ear.wait(PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize("status", ["pending", "extracting", "analyzing"])

@@ -16,6 +16,7 @@ from mediaplane.protocol.values import Plane
 from mediaplane.protocol.write_paths import SUMMARISE
 from tests.support.databases import Databases
 from tests.support.files import GROUPS, add_files, add_library, content, digest
+from tests.support.waiting import PATIENCE_SECONDS
 
 FILES = 8
 
@@ -126,7 +127,7 @@ def test_two_transactions_that_each_add_one_copy_make_the_group(database: Databa
             conn.execute(update(library_files).where(where).values(**values))
             if both[number].dialect == "postgresql":
                 # Now both have written and neither has committed: each is blind to the other.
-                written.wait(timeout=20)
+                written.wait(timeout=PATIENCE_SECONDS)
             summarise(conn, [("blake3", digest(1))])
 
     with ThreadPoolExecutor(2) as pool:

@@ -15,7 +15,7 @@ from mediaplane.protocol.database import Topic, changed
 from mediaplane.protocol.tables import events
 from tests.support.databases import Databases
 from tests.support.rows import Rows
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 WRITERS = 4
 TRANSACTIONS = 60
@@ -55,7 +55,7 @@ class Watcher:
 
     def __exit__(self, *_: object) -> None:
         self.mailbox.close()
-        self._thread.join(20)
+        self._thread.join(PATIENCE_SECONDS)
         assert not self._thread.is_alive()
         self._box.__exit__(None, None, None)
 
@@ -295,5 +295,5 @@ def test_the_streams_end_when_the_feed_stops(database: Databases) -> None:
         thread.start()
         event = append_now(database, add_job(database))
         eventually(lambda: followed == [event])
-    thread.join(20)
+    thread.join(PATIENCE_SECONDS)
     assert not thread.is_alive()

@@ -12,6 +12,7 @@ from mediaplane.protocol.values import JobKind
 from mediaplane.v1 import job_service_pb2 as pb
 from tests.support.control import HASH, PROBE, SCAN, ControlPlane, refusal, state
 from tests.support.steps import history_of
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 def batch(*jobs: pb.Job, request_ids: tuple[str, ...] = ()) -> pb.BatchCreateJobsRequest:
@@ -121,9 +122,9 @@ def test_a_batch_that_comes_in_twice_at_once_is_admitted_once(control: ControlPl
         with control.database.control.write() as conn:
             first = [f"jobs/{row['id']}" for row in admission.create_many(conn, wanted)]
             second = pool.submit(ask)
-            assert asked.wait(10)
+            assert asked.wait(PATIENCE_SECONDS)
             # Let it come as far as it can, if the database lets it come here at all.
             with pytest.raises(TimeoutError):
                 second.result(timeout=0.5)
-        assert second.result(timeout=20) == first
+        assert second.result(timeout=PATIENCE_SECONDS) == first
     assert len(list(control.client.jobs())) == 3

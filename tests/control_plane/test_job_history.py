@@ -11,11 +11,12 @@ from mediaplane.v1 import job_service_pb2 as pb
 from tests.support import worker
 from tests.support.control import HASH, SCAN, ControlPlane, job_id, refusal, state
 from tests.support.rows import Rows
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 def watched(control: ControlPlane, *names: str) -> Iterator[pb.Job]:
     """A watch that fails, instead of hanging, when nothing comes."""
-    stream = control.jobs.WatchJobs(pb.WatchJobsRequest(names=names), timeout=20)
+    stream = control.jobs.WatchJobs(pb.WatchJobsRequest(names=names), timeout=PATIENCE_SECONDS)
     return (response.job for response in stream)
 
 

@@ -17,7 +17,7 @@ from mediaplane.v1 import library_service_pb2 as libraries_pb
 from tests.support.control import HASH, SCAN, ControlPlane, at_once, refusal, state
 from tests.support.databases import Databases
 from tests.support.rows import LONG_AGO, Rows
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 CALLERS = 8
 
@@ -73,7 +73,7 @@ def meeting(database: Databases, work: Callable[[], Any]) -> Iterator[tuple[Conn
             result.append(pool.submit(work))
             if other.dialect == "postgresql":
                 eventually(partial(somebody_waits, database.control))
-        result[0].result(timeout=20)
+        result[0].result(timeout=PATIENCE_SECONDS)
     other.close()
 
 

@@ -24,6 +24,7 @@ from mediaplane.protocol.values import Plane, WorkerState
 from tests.support.databases import Databases
 from tests.support.rows import FAR_AHEAD, LONG_AGO, Rows
 from tests.support.steps import EXPIRED, favourable, history_of
+from tests.support.waiting import PATIENCE_SECONDS
 
 STEADY = Backoff(jitter=0)
 PATIENT = Backoff(base_seconds=3600, max_seconds=3600)
@@ -83,7 +84,7 @@ def test_control_planes_that_recover_at_once_do_nothing_twice(database: Database
     start = threading.Barrier(len(planes))
 
     def recover(plane: Database) -> None:
-        start.wait(timeout=20)
+        start.wait(timeout=PATIENCE_SECONDS)
         recovery.recover(plane, PATIENT)
 
     with ThreadPoolExecutor(len(planes)) as pool:

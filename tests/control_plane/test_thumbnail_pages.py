@@ -14,6 +14,7 @@ from mediaplane.protocol.tables import thumbnail_cleanup_jobs
 from mediaplane.v1 import thumbnail_service_pb2 as pb
 from tests.support.control import ControlPlane, at_once, refusal
 from tests.support.media import add_pictures, number, requested, set_columns
+from tests.support.waiting import PATIENCE_SECONDS
 
 CLEANUP = pb.ThumbnailCleanup
 
@@ -132,7 +133,7 @@ def test_a_clean_up_wakes_the_workers(control: ControlPlane) -> None:
     assert bell
     ear = bell.listen(Topic.WORK)
     scheduled(control, "wall")
-    assert ear.wait(20)
+    assert ear.wait(PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize(

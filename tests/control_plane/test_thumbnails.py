@@ -16,6 +16,7 @@ from tests.support.control import ControlPlane, refusal, serving_control
 from tests.support.databases import Databases
 from tests.support.media import add_pictures, number, requested, requested_all, set_columns
 from tests.support.rows import FAR_AHEAD, LONG_AGO
+from tests.support.waiting import PATIENCE_SECONDS
 
 THUMBNAIL = pb.Thumbnail
 
@@ -74,7 +75,7 @@ def test_a_request_wakes_the_workers(control: ControlPlane) -> None:
     assert bell
     ear = bell.listen(Topic.WORK)
     requested(control, file)
-    assert ear.wait(20)
+    assert ear.wait(PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from mediaplane.protocol.write_paths import paths_of
 from tests.support.databases import Databases
 from tests.support.planes import Worker
 from tests.support.rows import FAR_AHEAD, LONG_AGO, Rows
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 from tests.support.wal import reader
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -250,7 +250,7 @@ def test_a_worker_looks_for_checkpoints_until_it_stops(database: Databases) -> N
     checkpoint_id = add(database)
     eventually(lambda: get(database, checkpoint_id)["status"] == "completed")
     leases.stopping.set()
-    assert thread.join(10)
+    assert thread.join(PATIENCE_SECONDS)
 
 
 def test_a_paused_worker_still_carries_out_checkpoints(database: Databases) -> None:
@@ -261,7 +261,7 @@ def test_a_paused_worker_still_carries_out_checkpoints(database: Databases) -> N
     checkpoint_id = add(database)
     eventually(lambda: get(database, checkpoint_id)["status"] == "completed")
     leases.stopping.set()
-    assert thread.join(10)
+    assert thread.join(PATIENCE_SECONDS)
 
 
 def test_a_worker_that_is_stopping_takes_no_checkpoint(database: Databases) -> None:
@@ -270,7 +270,7 @@ def test_a_worker_that_is_stopping_takes_no_checkpoint(database: Databases) -> N
     thread = Checkpoints(database.data, leases, DataSettings())
     checkpoint_id = add(database)
     thread.start()
-    assert thread.join(10)
+    assert thread.join(PATIENCE_SECONDS)
     assert get(database, checkpoint_id)["status"] == "pending"
 
 

@@ -10,7 +10,7 @@ from data_plane import disks
 from data_plane.disks import Disks
 from data_plane.executors.extract import Root
 from data_plane.jail import Jail
-from tests.support.waiting import must_not_block
+from tests.support.waiting import PATIENCE_SECONDS, must_not_block
 
 
 def test_the_room_of_the_state_and_of_each_library_is_told(tmp_path: Path) -> None:
@@ -42,14 +42,14 @@ def test_a_dead_mount_holds_up_nothing_and_is_asked_once(
     def open_jail(root: bytes) -> Jail:
         if root.endswith(b"dead"):
             asked.release()
-            revived.wait(60)
+            revived.wait(2 * PATIENCE_SECONDS)
         return Jail(bytes(tmp_path))
 
     found = Disks(tmp_path, open_jail)
     roots = {name: Root(bytes(tmp_path / name), None) for name in ("alive", "dead")}
-    with must_not_block(30):
+    with must_not_block():
         for _ in range(3):
             assert "dead" not in found.look(roots)[1]
-    assert asked.acquire(timeout=20)
+    assert asked.acquire(timeout=PATIENCE_SECONDS)
     assert not asked.acquire(blocking=False)
     revived.set()

@@ -26,7 +26,7 @@ from tests.support.rows import Rows
 from tests.support.scanning import put
 from tests.support.studio import Studio, film, hold_decoder, photo
 from tests.support.tree import snapshot
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 
 @pytest.fixture
@@ -236,9 +236,10 @@ def test_a_worker_that_stops_puts_its_decode_back(studio: Studio, root: Path) ->
     film(root / "a.mp4", frames=500)
     studio.desk.add_library(root)
     scan(studio)
-    with studio.worker(stop_grace_seconds=0.5):
+    with studio.worker(stop_grace_seconds=2 * PATIENCE_SECONDS) as worker:
         hold_decoder()
         assert studio.asset(b"a.mp4")["status"] == "extracting"
+        worker.leases.interrupted.set()  # as if half of the grace were over
     assert studio.asset(b"a.mp4")["status"] == "pending"
     assert studio.asset(b"a.mp4")["lease_expires_at"] is None
 
@@ -368,7 +369,7 @@ def test_a_scan_that_is_being_taken_over_is_waited_for(
                 (root / "a.jpg").rename(root.with_name("old.jpg"))
                 put(root, b"a.jpg", photo(500, 400))
                 absorber.start()
-                assert is_decoded.wait(10)
+                assert is_decoded.wait(PATIENCE_SECONDS)
             return reply
 
         monkeypatch.setattr(worker._decoders, "decode", meddle)

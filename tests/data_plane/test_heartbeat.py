@@ -13,7 +13,7 @@ from data_plane.registry import EXECUTORS
 from mediaplane.protocol.values import JobKind, WorkerCommand
 from tests.support.databases import Databases
 from tests.support.planes import Desk, Worker
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 WORK_SECONDS = 3.0
 
@@ -80,7 +80,7 @@ def test_progress_that_a_beat_could_not_write_is_written_with_the_end(
 
     def work(_row: object, ctx: Context) -> None:
         ctx.control.items = 7
-        assert refused.wait(20)
+        assert refused.wait(PATIENCE_SECONDS)
 
     probe_by(work)
     event.listen(database.data.engine, "before_cursor_execute", refuse)
@@ -111,7 +111,7 @@ def test_a_request_to_cancel_reaches_the_work(
     with Worker(database.data) as worker:
         held = eventually(worker.leases.all)
         desk.cancel(job_id)
-        desk.wait_for(job_id, "cancelled", seconds=2)
+        desk.wait_for(job_id, "cancelled")
     assert held[0].control.cancelled.is_set()
 
 

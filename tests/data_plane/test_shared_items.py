@@ -52,13 +52,12 @@ def test_items_of_a_job_that_was_asked_to_stop_are_not_claimed(
 
 
 def test_a_paused_owner_gives_the_job_up_and_another_worker_finishes_it(
-    desk: Desk, database: Databases
+    desk: Desk, database: Databases, probe_by: Callable[..., None]
 ) -> None:
     with Worker(database.data, "owner") as owner:
-        job_id = desk.probe(0.05, probe_items=20)
-        eventually(lambda: counters(desk, job_id)[0])
-        owner.leases.paused.set()
-        eventually(lambda: not owner.leases.all())
+        probe_by(lambda *_: owner.leases.paused.set())  # in the middle of its first item
+        job_id = desk.probe(probe_items=20)
+        eventually(lambda: counters(desk, job_id)[0] and not owner.leases.all())
         assert desk.job(job_id)["status"] == "pending"
         with Worker(database.data, "other"):
             job = desk.wait_for(job_id, "completed")

@@ -17,11 +17,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tests.deploy import manifests
 from tests.deploy.manifests import Object
 from tests.support.commands import PROGRAM
-from tests.support.postgres import free_port
+from tests.support.ports import free_port
 from tests.support.tree import unprivileged
 from tests.support.waiting import eventually
 
-DEADLINE_SECONDS = 120
+DEADLINE_SECONDS = 180
 
 
 @dataclass

@@ -98,7 +98,7 @@ def check_probes(pod: Pod) -> None:
 def check_metrics(pod: Pod) -> None:
     for name, port in pod.ports.items():
         if name.endswith("metrics"):
-            with urlopen(f"http://{pod.address(port)}/metrics", timeout=30) as answer:
+            with urlopen(f"http://{pod.address(port)}/metrics", timeout=180) as answer:
                 assert b"mediaplane_build_info{" in answer.read()
 
 

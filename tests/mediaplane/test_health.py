@@ -14,8 +14,8 @@ from mediaplane import health
 from mediaplane.errors import UnusableSettings
 from mediaplane.protocol.database import Database
 from tests.support.databases import Copies, Databases, opened
-from tests.support.postgres import free_port
-from tests.support.waiting import eventually
+from tests.support.ports import free_port
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -29,7 +29,9 @@ class Kubelet:
 
     def ask(self, service: str) -> int:
         request = health_pb2.HealthCheckRequest(service=service)
-        return int(self._health.Check(request, timeout=10, wait_for_ready=True).status)
+        return int(
+            self._health.Check(request, timeout=PATIENCE_SECONDS, wait_for_ready=True).status
+        )
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from itertools import count
 import pytest
 
 from mediaplane.inquiry import Inquiry
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 def test_an_answer_is_returned_and_asked_for_anew_each_time() -> None:
@@ -32,7 +33,7 @@ def test_a_question_that_hangs_is_not_asked_a_second_time() -> None:
 
     def ask() -> str:
         asked.release()
-        answered.wait(20)
+        answered.wait(PATIENCE_SECONDS)
         return "at last"
 
     inquiry = Inquiry(ask)
@@ -40,7 +41,7 @@ def test_a_question_that_hangs_is_not_asked_a_second_time() -> None:
         inquiry.begin()
         with pytest.raises(TimeoutError):
             inquiry.answer(0)
-    assert asked.acquire(timeout=20)
+    assert asked.acquire(timeout=PATIENCE_SECONDS)
     assert not asked.acquire(blocking=False)
     answered.set()
     assert inquiry.answer(20) == "at last"

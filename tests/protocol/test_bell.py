@@ -17,7 +17,7 @@ from mediaplane.protocol.bell import MERGE_SECONDS, Bell, Ear
 from mediaplane.protocol.database import Database, Topic, changed
 from mediaplane.protocol.values import Plane
 from tests.support.databases import Databases
-from tests.support.waiting import eventually, must_not_block
+from tests.support.waiting import PATIENCE_SECONDS, eventually, must_not_block
 
 # Another process: rings each topic it reads, and writes each topic it hears.
 NEIGHBOUR = """
@@ -31,12 +31,12 @@ bell = Bell(Database(sys.argv[1], Plane.DATA), Path(sys.argv[2]))
 ears = {topic: bell.listen(topic) for topic in Topic}
 bell.start()
 for ear in ears.values():
-    assert ear.wait(20)
+    assert ear.wait(180)
 print("ready", flush=True)
 
 def tell(topic):
     while True:
-        if ears[topic].wait(60):
+        if ears[topic].wait(180):
             os.write(1, f"{topic}\\n".encode())  # in one piece
 
 for topic in Topic:
@@ -87,7 +87,7 @@ def ringing(database: Database, directory: Path, *topics: Topic) -> Iterator[lis
     probe = bell.listen(Topic.NEWS)
     bell.start()
     for ear in (*ears, probe):
-        assert ear.wait(20)  # rung once it hears
+        assert ear.wait(PATIENCE_SECONDS)  # rung once it hears
     database.bell = bell
     try:
         yield ears
@@ -146,11 +146,11 @@ def test_closing_the_bell_wakes_whoever_waits(database: Databases, tmp_path: Pat
     with ringing(database.control, tmp_path, Topic.NEWS, Topic.WORK) as ears:
 
         def wait() -> None:
-            if all(ear.wait(60) for ear in ears):
+            if all(ear.wait(PATIENCE_SECONDS) for ear in ears):
                 woken.set()
 
         threading.Thread(target=wait).start()
-    assert woken.wait(20)
+    assert woken.wait(PATIENCE_SECONDS)
 
 
 def test_a_commit_in_one_process_wakes_another(database: Databases, tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_commit_in_one_process_wakes_another(database: Databases, tmp_path: Pa
         assert other.heard() == "work"
         assert work.wait(0)
         other.ring(Topic.NEWS)
-        assert news.wait(20)
+        assert news.wait(PATIENCE_SECONDS)
         assert not work.wait(0)
 
 
@@ -175,7 +175,7 @@ def test_two_processes_hear_each_other_from_a_folder_with_a_long_path(
         neighbour(database, folder) as other,
     ):
         other.ring(Topic.NEWS)
-        assert ear.wait(20)
+        assert ear.wait(PATIENCE_SECONDS)
 
 
 def test_many_rings_are_few_wake_ups_elsewhere(database: Databases, tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_ring_right_after_another_is_not_lost(database: Databases, tmp_path: P
     with (
         ringing(database.control, tmp_path),
         neighbour(database, tmp_path) as other,
-        must_not_block(30),
+        must_not_block(),
     ):
         for _ in range(50):
             bell_of(database.control).ring(Topic.NEWS)
@@ -263,8 +263,8 @@ def test_a_full_buffer_loses_no_topic(database: Databases, tmp_path: Path) -> No
                     sender.sendto(b"work", socket.MSG_DONTWAIT, str(mine))
                 except BlockingIOError:
                     has_been_full = True
-        assert work.wait(20)
-        assert news.wait(20)
+        assert work.wait(PATIENCE_SECONDS)
+        assert news.wait(PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize("database", ["postgres"], indirect=True)
@@ -276,10 +276,10 @@ def test_the_listener_survives_the_loss_of_its_connection(
         neighbour(database, tmp_path) as other,
     ):
         assert terminate_bells(database) >= 2
-        assert ear.wait(20)  # rung once it hears again
+        assert ear.wait(PATIENCE_SECONDS)  # rung once it hears again
         assert other.heard() in {*Topic}
         other.ring(Topic.NEWS)
-        assert ear.wait(20)
+        assert ear.wait(PATIENCE_SECONDS)
 
 
 def terminate_bells(database: Databases) -> int:

@@ -15,6 +15,7 @@ from mediaplane.protocol.values import Plane
 from mediaplane.protocol.write_paths import APPEND_EVENT
 from tests.support.databases import Databases
 from tests.support.rows import FAR_AHEAD, LONG_AGO, Rows
+from tests.support.waiting import PATIENCE_SECONDS
 
 CLAIM = JOBS.step("claim").path
 
@@ -107,7 +108,7 @@ def test_concurrent_claimers_never_get_the_same_row_nor_more_than_they_asked_for
         own = Database(database.url, Plane.DATA)
         batches = []
         try:
-            together.wait(timeout=30)
+            together.wait(timeout=PATIENCE_SECONDS)
             while rows := claim(own, limit):
                 batches.append([row["id"] for row in rows])
         finally:

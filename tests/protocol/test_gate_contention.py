@@ -17,6 +17,7 @@ from mediaplane.protocol.values import Plane
 from tests.support.databases import Databases
 from tests.support.rows import LONG_AGO, Rows
 from tests.support.steps import EPOCH, HELD, LEASE_SECONDS, OTHER_WORKER, WORKER, history_of, write
+from tests.support.waiting import PATIENCE_SECONDS
 
 ROUNDS = 200
 WEIGHT = 2
@@ -87,7 +88,7 @@ def at_once(database: Databases, field: Field, pool: ThreadPoolExecutor) -> None
     def act(plane: Plane, action: Callable[[Connection], None]) -> None:
         with write(database, plane) as conn:
             conn.execute(text("SELECT 1"))  # the connection is there, the transaction has begun
-            together.wait(timeout=60)
+            together.wait(timeout=PATIENCE_SECONDS)
             action(conn)
 
     for done in [pool.submit(act, *action) for action in actions]:

@@ -25,7 +25,7 @@ def flood(address: str, seconds: float) -> Counter[str]:
     with open_channel(address) as channel:
         jobs = JobServiceStub(channel)
         while time.monotonic() < end:
-            calls = [jobs.CreateJob.future(request, timeout=60) for _ in range(AT_ONCE)]
+            calls = [jobs.CreateJob.future(request, timeout=300) for _ in range(AT_ONCE)]
             for call in calls:
                 error = call.exception()
                 codes[error.code().name if isinstance(error, grpc.RpcError) else "OK"] += 1

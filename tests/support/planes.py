@@ -28,7 +28,7 @@ from mediaplane.protocol.tables import events, job_items, jobs, library_files, w
 from mediaplane.protocol.values import DEFAULT_TENANT, JobKind, WorkerCommand
 from mediaplane.tokens import Tokens
 from tests.support.databases import Databases
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 LIBRARY = "pictures"
 
@@ -74,7 +74,7 @@ class Worker:
         if not self.leases.stopping.is_set():
             self.leases.stopping.set()
             self.leases.interrupted.set()
-            assert self.runner.join(10)
+            assert self.runner.join(PATIENCE_SECONDS)
             self.heartbeat.stop()
             self.bell.close()
 
@@ -123,7 +123,9 @@ class Desk:
         with self.database.read() as conn:
             return conn.execute(select(jobs).where(jobs.c.id == job_id)).mappings().one()
 
-    def wait_for(self, job_id: int, *statuses: str, seconds: float = 20) -> RowMapping:
+    def wait_for(
+        self, job_id: int, *statuses: str, seconds: float = PATIENCE_SECONDS
+    ) -> RowMapping:
         eventually(lambda: self.job(job_id)["status"] in statuses, seconds)
         return self.job(job_id)
 

@@ -4,7 +4,6 @@ import importlib.util
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypedDict
 
 import sqlalchemy
+
+from tests.support.ports import free_port
 
 Command: TypeAlias = list[str | Path]
 
@@ -54,7 +55,7 @@ def running_postgres(*, version: int = 16, durable: bool = False) -> Iterator[Po
         port = free_port()
         options = server_options(port, durable=durable)
         with stopped_at_our_end(pg_ctl, root):
-            run([*pg_ctl, "-w", "-l", root / "log", "-o", options, "start"], root)
+            run([*pg_ctl, "-w", "-t", "180", "-l", root / "log", "-o", options, "start"], root)
             url = f"postgresql+psycopg://{SUPERUSER}@127.0.0.1:{port}/postgres"
             yield PostgresServer(url, version_of(url), data)
     finally:
@@ -161,13 +162,6 @@ def run(command: Command, directory: Path) -> None:
         log = directory / "log"
         more = log.read_text(errors="replace") if log.exists() else ""
         raise RuntimeError(f"{Path(command[0]).name} failed: {said}{more}")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def kill(server: PostgresServer) -> None:

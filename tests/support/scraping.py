@@ -26,7 +26,7 @@ def told(collect: Callable[[], Iterable[Metric]]) -> Samples:
 
 
 def scrape(url: str) -> Samples:
-    with urllib.request.urlopen(url, timeout=20) as response:
+    with urllib.request.urlopen(url, timeout=180) as response:
         assert response.headers["Content-Type"].startswith("text/plain; version=")
         return read(response.read())
 

@@ -9,10 +9,10 @@ from typing import TypeVar
 Found = TypeVar("Found")
 
 # Only what fails waits so long: a machine that others share has stood still for a minute.
-_PATIENCE_SECONDS = 180.0
+PATIENCE_SECONDS = 180.0
 
 
-def eventually(look: Callable[[], Found], seconds: float = _PATIENCE_SECONDS) -> Found:
+def eventually(look: Callable[[], Found], seconds: float = PATIENCE_SECONDS) -> Found:
     """Look again and again until there is something to see, and return it."""
     deadline = time.monotonic() + seconds
     while not (found := look()):
@@ -22,8 +22,21 @@ def eventually(look: Callable[[], Found], seconds: float = _PATIENCE_SECONDS) ->
     return found
 
 
+def promptly(attempt: Callable[[], float], seconds: float, attempts: int = 5) -> None:
+    """Fail unless an attempt takes less than these seconds; return with the first that does.
+
+    A machine that stands still for a moment delays one of them; what is slow delays them all.
+    """
+    taken: list[float] = []
+    while len(taken) < attempts:
+        taken.append(attempt())
+        if taken[-1] < seconds:
+            return
+    raise AssertionError(f"took {taken} seconds, and none of them less than {seconds}")
+
+
 @contextmanager
-def must_not_block(seconds: float = 10.0) -> Iterator[None]:
+def must_not_block(seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
     """Fail, instead of hanging, when what is done here does not end."""
 
     def give_up(signum: int, frame: object) -> None:

@@ -14,6 +14,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from mediaplane.client import open_channel
 from mediaplane.errors import UnusableSettings
 from mediaplane.serving import build_server
+from tests.support.ports import free_port
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 @contextmanager
@@ -29,14 +31,10 @@ def listening(address: str) -> Iterator[None]:
 def answers(address: str) -> bool:
     with open_channel(address) as channel:
         health: Any = health_pb2_grpc.HealthStub(channel)  # its type stub lacks the methods
-        answer = health.Check(health_pb2.HealthCheckRequest(), timeout=10, wait_for_ready=True)
+        answer = health.Check(
+            health_pb2.HealthCheckRequest(), timeout=PATIENCE_SECONDS, wait_for_ready=True
+        )
     return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_a_service_with_a_method_that_has_no_rule_is_not_served(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.support.control import serving_control
 from tests.support.data import serving_data
 from tests.support.databases import Databases
 from tests.support.tokens import add_token, bearing
+from tests.support.waiting import PATIENCE_SECONDS
 
 REFUSED = {StatusCode.PERMISSION_DENIED, StatusCode.UNAUTHENTICATED}
 LADDER = (Role.VIEWER, Role.OPERATOR, Role.ADMIN)
@@ -48,7 +49,7 @@ def caller_of(channel: grpc.Channel, path: str) -> Call:
 
     def call(**options: Any) -> StatusCode:
         try:
-            answer = stub(request, timeout=30, **options)
+            answer = stub(request, timeout=PATIENCE_SECONDS, **options)
             if described.server_streaming:
                 list(answer)
         except grpc.RpcError as error:

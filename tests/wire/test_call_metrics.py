@@ -18,7 +18,7 @@ from mediaplane.protocol.bell import Bell
 from mediaplane.serving import build_server
 from mediaplane.v1 import job_service_pb2 as jobs_v1
 from tests.support.databases import Databases
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 JOBS = "mediaplane.v1.JobService"
 
@@ -80,7 +80,7 @@ def test_a_stream_is_counted_when_it_ends_and_has_no_duration(metered: Metered) 
     with Client(metered.address) as client:
         client.job_service.CreateJob(jobs_v1.CreateJobRequest(job=job))
         request = jobs_v1.WatchJobsRequest(after_event_id=0)
-        stream = client.job_service.WatchJobs(request, timeout=20)
+        stream = client.job_service.WatchJobs(request, timeout=PATIENCE_SECONDS)
         next(iter(stream))
         assert metered.handled() == {("CreateJob", "OK"): 1}
         stream.cancel()

@@ -34,7 +34,7 @@ def client(control: ControlPlane, *arguments: str) -> Iterator[subprocess.Popen[
     command = ["node", str(CLIENT), str(PROTO), control.address, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            with must_not_block(30):
+            with must_not_block():
                 yield process
         finally:
             process.kill()

@@ -24,7 +24,7 @@ from mediaplane.v1 import job_service_pb2 as jobs_v1
 from mediaplane.v1.job_service_pb2_grpc import JobServiceStub
 from tests.support.control import refusal, serving_control
 from tests.support.databases import Databases
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 GET = jobs_v1.GetJobRequest(name="jobs/1")
 CALLS, STREAMS = 2, 2
@@ -47,7 +47,7 @@ class Busy:
         def get(_request: Any, _context: Any) -> Any:
             with self._lock:
                 self.running += 1
-            assert self.let_go.wait(60)
+            assert self.let_go.wait(2 * PATIENCE_SECONDS)
             with self._lock:
                 self.running -= 1
             return jobs_v1.Job(name="jobs/1")
@@ -71,14 +71,14 @@ class Busy:
 
     def fill(self, jobs: JobServiceStub) -> list[Any]:
         """Make as many calls as there are places, and return them when all threads are busy."""
-        calls = [jobs.GetJob.future(GET, timeout=60) for _ in range(PLACES)]
+        calls = [jobs.GetJob.future(GET, timeout=PATIENCE_SECONDS) for _ in range(PLACES)]
         eventually(lambda: self.running == THREADS)
         eventually(lambda: self._is_full(jobs))
         return calls
 
     def _is_full(self, jobs: JobServiceStub) -> bool:
         # Calls are taken on one by one, so the last may not have been when all threads are busy.
-        probe = jobs.GetJob.future(GET, timeout=60)
+        probe = jobs.GetJob.future(GET, timeout=PATIENCE_SECONDS)
         try:
             probe.result(timeout=0.2)
         except grpc.FutureTimeoutError:
@@ -119,8 +119,8 @@ def test_a_call_too_many_is_refused_and_told_to_come_again(busy: Busy) -> None:
         assert (stream.code, stream.reason) == (told.code, told.reason)
         assert busy.running == THREADS, "it was refused while all threads were busy"
         busy.let_go.set()
-        assert {call.result(timeout=60).name for call in calls} == {"jobs/1"}
-        assert jobs.GetJob(GET, timeout=60).name == "jobs/1"
+        assert {call.result(timeout=PATIENCE_SECONDS).name for call in calls} == {"jobs/1"}
+        assert jobs.GetJob(GET, timeout=PATIENCE_SECONDS).name == "jobs/1"
 
 
 def test_health_is_told_while_every_thread_is_busy(busy: Busy) -> None:
@@ -128,8 +128,8 @@ def test_health_is_told_while_every_thread_is_busy(busy: Busy) -> None:
         busy.fill(JobServiceStub(channel))
         health: Any = health_pb2_grpc.HealthStub(channel)
         request = health_pb2.HealthCheckRequest()
-        answers = [health.Check(request, timeout=30) for _ in range(20)]
-        watched = next(iter(health.Watch(request, timeout=30)))
+        answers = [health.Check(request, timeout=PATIENCE_SECONDS) for _ in range(20)]
+        watched = next(iter(health.Watch(request, timeout=PATIENCE_SECONDS)))
         assert busy.running == THREADS, "it was told while all threads were busy"
     serving = health_pb2.HealthCheckResponse.SERVING
     assert {answer.status for answer in (*answers, watched)} == {serving}
@@ -142,7 +142,18 @@ def test_calls_that_were_given_up_leave_their_places(busy: Busy) -> None:
             call.cancel()
         busy.let_go.set()
         eventually(lambda: busy.running == 0)
-        assert jobs.GetJob(GET, timeout=60).name == "jobs/1"
+        # Those that waited for a thread are gone one by one.
+        assert eventually(lambda: answered(jobs)).name == "jobs/1"
+
+
+def answered(jobs: JobServiceStub) -> Any:
+    """Return what a call is answered, or None when there was no place for it."""
+    try:
+        return jobs.GetJob(GET, timeout=PATIENCE_SECONDS)
+    except grpc.RpcError as error:
+        if error.code() is not StatusCode.RESOURCE_EXHAUSTED:
+            raise
+        return None
 
 
 def test_a_flood_is_answered_or_refused_and_health_is_told_throughout(
@@ -157,7 +168,7 @@ def test_a_flood_is_answered_or_refused_and_health_is_told_throughout(
             health: Any = health_pb2_grpc.HealthStub(channel)
             while flood.poll() is None:
                 asked_at = time.monotonic()
-                health.Check(request, timeout=30)
+                health.Check(request, timeout=PATIENCE_SECONDS)
                 took.append(time.monotonic() - asked_at)
         codes = json.loads(flood.communicate()[0])
         assert list(control.client.jobs(limit=1)), "it works on"

@@ -18,7 +18,7 @@ from tests.support.control import ControlPlane, refusal_of, serving_control
 from tests.support.databases import Copies, Databases, opened
 from tests.support.silence import silent_calls
 from tests.support.tokens import bearing
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 GET, WATCH = "/mediaplane.v1.JobService/GetJob", "/mediaplane.v1.JobService/WatchJobs"
 CHECK, WATCH_HEALTH = "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"
@@ -46,7 +46,7 @@ def is_healthy(address: str, service: str = "") -> bool:
     with open_channel(address) as channel:
         stub: Any = health_pb2_grpc.HealthStub(channel)
         try:
-            answer = stub.Check(request, timeout=20)
+            answer = stub.Check(request, timeout=PATIENCE_SECONDS)
         except grpc.RpcError:
             return False
     return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
@@ -83,7 +83,9 @@ def late(control: ControlPlane, requests: Callable[[], Iterator[bytes]], token: 
     """Make a call whose request comes as it likes."""
     with open_channel(control.address) as channel:
         call: Any = channel.stream_unary(GET, None, jobs_v1.Job.FromString)
-        return call(requests(), timeout=60, metadata=bearing(token) if token else None)
+        return call(
+            requests(), timeout=PATIENCE_SECONDS, metadata=bearing(token) if token else None
+        )
 
 
 def refused(control: ControlPlane, *arguments: Any) -> Any:
@@ -106,7 +108,7 @@ def test_a_caller_who_is_not_known_is_not_waited_for(control: ControlPlane) -> N
     is_over = threading.Event()
 
     def never() -> Iterator[bytes]:
-        assert is_over.wait(60)
+        assert is_over.wait(2 * PATIENCE_SECONDS)
         yield JOB
 
     try:

@@ -29,7 +29,7 @@ from tests.support.control import (
 )
 from tests.support.databases import Databases
 from tests.support.rows import Rows
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 # More than all buffers on the way hold, so that the server waits for its reader.
 VAST_BYTES = 64 << 20
@@ -45,7 +45,7 @@ def running(run: Any, settings: Any, locations: Locations) -> Iterator[threading
         yield stop
     finally:
         stop.set()
-        thread.join(10)
+        thread.join(PATIENCE_SECONDS)
         assert not thread.is_alive()
 
 
@@ -86,7 +86,10 @@ def test_watchers_beyond_the_limit_are_turned_away_while_other_calls_are_answere
         for _ in range(5):
             told = refusal(control.jobs.WatchJobs, WatchJobsRequest(names=[first]))
             assert (told.code, told.reason) == (StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
-            assert control.jobs.GetJob(GetJobRequest(name=first), timeout=10).name == first
+            assert (
+                control.jobs.GetJob(GetJobRequest(name=first), timeout=PATIENCE_SECONDS).name
+                == first
+            )
         end(control, first, streams[first])
         assert [state(message.job) for message in watch(control, first)] == ["cancelled"]
         for job in others:

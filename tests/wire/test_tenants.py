@@ -30,6 +30,7 @@ from tests.support.databases import Databases
 from tests.support.tenancy import OWNED, UNOWNED, Tenant, dump, nobody, settle
 from tests.support.tenant_calls import NAMED, SHARED, UNNAMED, Build
 from tests.support.tokens import add_token, bearing
+from tests.support.waiting import PATIENCE_SECONDS
 
 DATA_PLANE = ("ContentService", "DataPlaneService")
 
@@ -77,7 +78,9 @@ class Two:
                 response_deserializer=GetMessageClass(method.output_type).FromString,
             )
             try:
-                answer = make(request, metadata=bearing(token or self.token), timeout=30)
+                answer = make(
+                    request, metadata=bearing(token or self.token), timeout=PATIENCE_SECONDS
+                )
                 return list(answer) if method.server_streaming else [answer]
             except grpc.RpcError as error:
                 return refusal_of(error)

@@ -28,7 +28,9 @@ from mediaplane.v1 import job_service_pb2 as jobs_v1
 from mediaplane.v1.job_service_pb2_grpc import JobServiceStub
 from tests.support.certificates import Authority
 from tests.support.databases import Copies, Databases, opened
+from tests.support.ports import free_port
 from tests.support.tokens import add_token
+from tests.support.waiting import PATIENCE_SECONDS
 
 GET = jobs_v1.GetJobRequest(name="jobs/1")
 
@@ -90,7 +92,7 @@ class Serving:
     def call(self, credentials: Credentials, address: str | None = None) -> Caller:
         """Call it and return whom it took the caller for."""
         with open_channel(address or self.address, credentials) as channel:
-            JobServiceStub(channel).GetJob(GET, timeout=20)
+            JobServiceStub(channel).GetJob(GET, timeout=PATIENCE_SECONDS)
         return self.callers[-1]
 
     def code(self, credentials: Credentials, address: str | None = None) -> StatusCode:
@@ -111,12 +113,6 @@ class Serving:
         ):
             subject: Any = (secure.getpeercert() or {})["subject"]
         return str(dict(pair for part in subject for pair in part)["commonName"])
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture
@@ -146,7 +142,7 @@ def test_commands_on_the_same_machine_need_neither_tls_nor_token(site: Serving) 
 def test_health_is_told_to_whoever_asks(site: Serving) -> None:
     with site.running(), open_channel(site.address, site.known()) as channel:
         health: Any = health_pb2_grpc.HealthStub(channel)
-        answer = health.Check(health_pb2.HealthCheckRequest(), timeout=20)
+        answer = health.Check(health_pb2.HealthCheckRequest(), timeout=PATIENCE_SECONDS)
     assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 
@@ -158,7 +154,7 @@ def test_what_can_be_called_is_told_to_known_callers_alone(site: Serving) -> Non
             with open_channel(site.address, shown) as channel:
                 stub: Any = ServerReflectionStub(channel)  # its type stub lacks the methods
                 request = ServerReflectionRequest(list_services="")
-                asked = stub.ServerReflectionInfo(iter([request]), timeout=20)
+                asked = stub.ServerReflectionInfo(iter([request]), timeout=PATIENCE_SECONDS)
                 try:
                     codes[name] = bool(next(asked).list_services_response.service)
                 except grpc.RpcError as error:
@@ -259,7 +255,7 @@ def test_a_token_never_leaves_this_machine_in_the_clear() -> None:
             host = probe.getsockname()[0]
         address = f"{host}:{listener.getsockname()[1]}"
         with open_channel(address, Credentials(token)) as channel:
-            call = JobServiceStub(channel).GetJob.future(GET, timeout=20)
+            call = JobServiceStub(channel).GetJob.future(GET, timeout=PATIENCE_SECONDS)
             connection, _ = listener.accept()
             with connection:
                 connection.settimeout(20)

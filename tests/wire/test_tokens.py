@@ -16,7 +16,7 @@ from mediaplane.v1 import job_service_pb2 as jobs_v1
 from mediaplane.v1 import library_service_pb2 as libraries_v1
 from tests.support.control import PROBE, ControlPlane, refusal
 from tests.support.tokens import add_token, bearing
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 LIST = libraries_v1.ListLibrariesRequest()
 
@@ -68,7 +68,7 @@ def test_a_stream_ends_when_its_token_is_revoked(control: ControlPlane) -> None:
     metadata = bearing(add_token(control.database, Role.VIEWER))
     # From the first event on: what happens before the server begins to watch would not be told.
     stream: Iterator[Any] = control.jobs.WatchJobs(
-        jobs_v1.WatchJobsRequest(after_event_id=0), metadata=metadata, timeout=60
+        jobs_v1.WatchJobsRequest(after_event_id=0), metadata=metadata, timeout=PATIENCE_SECONDS
     )
     refusals: list[StatusCode] = []
 

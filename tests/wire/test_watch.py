@@ -14,7 +14,7 @@ from mediaplane.v1 import job_service_pb2 as pb
 from tests.support.control import ControlPlane, refusal, serving_control, state
 from tests.support.databases import Databases
 from tests.support.rows import Rows
-from tests.support.waiting import eventually, must_not_block
+from tests.support.waiting import PATIENCE_SECONDS, eventually, must_not_block
 
 
 def add_job(database: Databases, **columns: Any) -> str:
@@ -34,7 +34,7 @@ def say(database: Databases, job: str, *words: str) -> None:
 def watch(control: ControlPlane, *names: str, after: int | None = None) -> Any:
     """A stream that fails, instead of hanging, when nothing comes."""
     request = pb.WatchJobsRequest(names=names, after_event_id=after)
-    return control.jobs.WatchJobs(request, timeout=20)
+    return control.jobs.WatchJobs(request, timeout=PATIENCE_SECONDS)
 
 
 def word(message: pb.WatchJobsResponse) -> str:
@@ -197,7 +197,7 @@ def test_who_watches_all_jobs_and_has_heard_of_none_misses_nothing_by_a_restart(
             thread.start()
             eventually(lambda: streams and streams[0].initial_metadata())
         say(database, job, "meanwhile")
-        with serving_control(database, tmp_path), must_not_block(30):
+        with serving_control(database, tmp_path), must_not_block():
             say(database, job, "last")
             thread.join()
     assert len(streams) > 1, "the fault happened"
@@ -221,7 +221,7 @@ def test_the_client_goes_on_by_itself_when_a_control_plane_restarts(
             say(database, job, "one")
             eventually(lambda: told == ["is pending", "one"])
         say(database, job, "two")
-        with serving_control(database, tmp_path) as control, must_not_block(30):
+        with serving_control(database, tmp_path) as control, must_not_block():
             say(database, job, "three")
             control.client.cancel_job(job)
             thread.join()

@@ -17,7 +17,7 @@ from mediaplane.protocol.values import MediaType
 MISBEHAVING = "tests.data_plane.decoders.misbehaving"
 MUTATIONS = 2000
 # Enough for any order of the tests: what takes longer has hung.
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

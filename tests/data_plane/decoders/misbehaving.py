@@ -60,6 +60,14 @@ def do_copy_once(source_fd: int, output_fds: Sequence[int]) -> None:
     do_copy(source_fd, output_fds)
 
 
+def do_copy_later(source_fd: int, output_fds: Sequence[int]) -> None:
+    """Say who this is, and wait while the source says so by its first byte."""
+    os.write(output_fds[0], os.getpid().to_bytes(PID_FILE_BYTES, "big"))
+    while os.pread(source_fd, 1, 0) == b"w":
+        time.sleep(0.01)
+    do_copy(source_fd, output_fds)
+
+
 def do_kill_itself(*_: object) -> None:
     signal.raise_signal(signal.SIGKILL)
 

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -13,7 +12,7 @@ import pytest
 from data_plane.decoders.decoder import Kill
 from data_plane.decoders.messages import Done, Failed, Failure
 from data_plane.executor import Cancelled, Interrupted, LeaseLost, Retry
-from tests.data_plane.decoders.conftest import Bench, BenchOf
+from tests.data_plane.decoders.conftest import PATIENCE_SECONDS, Bench, BenchOf
 from tests.data_plane.decoders.misbehaving import PID_FILE_BYTES
 from tests.faults.mounts import small_disk
 from tests.support.waiting import eventually
@@ -163,10 +162,11 @@ def test_a_signal_to_all_processes_of_a_service_does_not_end_an_order(
 ) -> None:
     bench.source.write_bytes(b"wait")
     with ThreadPoolExecutor(1) as threads:
-        reply = threads.submit(bench.decode, "hang", 1.5)
-        pid = pid_of_hanging(bench)
-        os.kill(pid, number)
-        assert failure(reply.result()) is Failure.TIMED_OUT
+        reply = threads.submit(bench.decode, "copy_later")
+        os.kill(pid_of_hanging(bench), number)
+        bench.source.write_bytes(b"X")
+        assert isinstance(reply.result(), Done)
+    assert (bench.pool.tally().spawned, bench.pool.tally().lost) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -183,11 +183,10 @@ def test_an_order_that_is_to_end_early_ends_with_its_process(
     with ThreadPoolExecutor(1) as threads:
         reply = threads.submit(bench.decode, "hang")
         pid = pid_of_hanging(bench)
-        asked_at = time.monotonic()
         stop(bench.control)
+        # Its deadline would come later than this, and end it in another way.
         with pytest.raises(ending):
-            reply.result()
-    assert time.monotonic() - asked_at < 5
+            reply.result(PATIENCE_SECONDS / 2)
     assert is_gone(pid)
     assert bench.pool.tally().kills[Kill.ENDED_EARLY] == 1
 
