@@ -10,7 +10,7 @@ from tests.faults.site import Site
 from tests.faults.zygote import Zygote, running_zygote
 from tests.support.databases import Copies, Databases, opened
 
-KILLS = 100
+KILLS = 50
 SEED = 20240229
 
 

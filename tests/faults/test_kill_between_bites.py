@@ -1,7 +1,6 @@
 """A control plane is killed at any point of what it does bite by bite, and others take over."""
 
 import signal
-from itertools import count
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from mediaplane.protocol.tables import (
     library_files,
 )
 from mediaplane.protocol.values import JobKind
-from tests.faults.scenarios import LIBRARY
+from tests.faults.scenarios import LIBRARY, points_of_death
 from tests.faults.site import Site
 from tests.support.files import add_files, add_library, content, digest, summarise_all
 from tests.support.waiting import eventually
@@ -29,7 +28,7 @@ LINKS = {"device": 5, "inode": 77}
 
 def test_a_plan_is_made_whole_whoever_dies_on_the_way(site: Site) -> None:
     expected: Any = None
-    for die_at in count(1):
+    for die_at in points_of_death(site.database.control):
         clear(site)
         admit_hash(site)
         code = site.zygote.wait(
@@ -44,7 +43,7 @@ def test_a_plan_is_made_whole_whoever_dies_on_the_way(site: Site) -> None:
         found = planned(site)
         expected = expected or found
         assert found == expected
-    print(f"{die_at - 1} points of death")  # noqa: T201
+    print(f"lived on at point {die_at}")  # noqa: T201
     assert die_at > 20
     assert planned(site) == expected
     files, items, totals = expected
@@ -56,7 +55,7 @@ def test_a_plan_is_made_whole_whoever_dies_on_the_way(site: Site) -> None:
 def test_a_library_is_hidden_or_shown_and_its_groups_are_right_whoever_dies(
     site: Site, role: str, is_hidden: bool
 ) -> None:
-    for die_at in count(1):
+    for die_at in points_of_death(site.database.control):
         clear(site)
         fill_trash(site, is_hidden=not is_hidden)
         code = site.zygote.wait(
@@ -74,7 +73,7 @@ def test_a_library_is_hidden_or_shown_and_its_groups_are_right_whoever_dies(
         if code == 0:
             break
         assert code == -signal.SIGKILL
-    print(f"{die_at - 1} points of death")  # noqa: T201
+    print(f"lived on at point {die_at}")  # noqa: T201
     assert is_in_trash(site) == is_hidden
     assert die_at > 20
 

