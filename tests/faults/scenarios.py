@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -23,8 +23,6 @@ from mediaplane.protocol.values import JobKind, Plane, WorkerState
 from tests.faults.witness import Deed, witnessed
 from tests.support.planes import Worker
 
-# Otherwise a process dies at the odd points on SQLite and at the even ones on PostgreSQL.
-IS_EVERY_POINT = os.environ.get("MEDIAPLANE_TEST_EVERY_POINT") == "1"
 AT_ONCE = Backoff(0, 0, 0)
 PAYLOAD = ProbePayload(scratch_bytes=1000)
 # By their request ids: what a worker meets, best first.
@@ -32,13 +30,6 @@ DEEDS = ("plain", "beat", "retry", "cancel", "release")
 ITEMS = 3
 # The one that goes to the trash and comes back.
 LIBRARY = "photos"
-
-
-def points_of_death(database: Database) -> Iterator[int]:
-    """Number the steps to die at; whoever has lived through one of them has seen them all."""
-    if IS_EVERY_POINT:
-        return count(1)
-    return count(1 if database.dialect == "sqlite" else 2, 2)
 
 
 def work_mortally(url: str, account: str, die_at: int) -> None:

@@ -1,6 +1,7 @@
 """A control plane is killed at any point of what it does bite by bite, and others take over."""
 
 import signal
+from itertools import count
 from typing import Any
 
 import pytest
@@ -18,9 +19,10 @@ from mediaplane.protocol.tables import (
     library_files,
 )
 from mediaplane.protocol.values import JobKind
-from tests.faults.scenarios import LIBRARY, points_of_death
+from tests.faults.scenarios import LIBRARY
 from tests.faults.site import Site
 from tests.support.files import add_files, add_library, content, digest, summarise_all
+from tests.support.points import share
 from tests.support.waiting import eventually
 
 LINKS = {"device": 5, "inode": 77}
@@ -28,7 +30,7 @@ LINKS = {"device": 5, "inode": 77}
 
 def test_a_plan_is_made_whole_whoever_dies_on_the_way(site: Site) -> None:
     expected: Any = None
-    for die_at in points_of_death(site.database.control):
+    for die_at in share(count(1), is_sqlite=site.database.control.dialect == "sqlite"):
         clear(site)
         admit_hash(site)
         code = site.zygote.wait(
@@ -55,7 +57,7 @@ def test_a_plan_is_made_whole_whoever_dies_on_the_way(site: Site) -> None:
 def test_a_library_is_hidden_or_shown_and_its_groups_are_right_whoever_dies(
     site: Site, role: str, is_hidden: bool
 ) -> None:
-    for die_at in points_of_death(site.database.control):
+    for die_at in share(count(1), is_sqlite=site.database.control.dialect == "sqlite"):
         clear(site)
         fill_trash(site, is_hidden=not is_hidden)
         code = site.zygote.wait(

@@ -1,6 +1,7 @@
 """A process is killed before every statement and around every commit, and others take over."""
 
 import signal
+from itertools import count
 
 import pytest
 from sqlalchemy import delete, select, text
@@ -15,10 +16,11 @@ from mediaplane.protocol.tables import events, job_items, jobs, worker_status
 from mediaplane.protocol.values import JobKind
 from mediaplane.protocol.write_paths import paths_of
 from tests.faults import invariants
-from tests.faults.scenarios import AT_ONCE, DEEDS, ITEMS, govern, points_of_death, wanted
+from tests.faults.scenarios import AT_ONCE, DEEDS, ITEMS, govern, wanted
 from tests.faults.site import Site
 from tests.faults.witness import witnessed
 from tests.support.planes import Worker
+from tests.support.points import share
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +29,7 @@ def _account_of_those_who_take_over(site: Site, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_worker_killed_at_any_statement_leaves_work_that_the_next_one_ends(site: Site) -> None:
-    for die_at in points_of_death(site.database.control):
+    for die_at in share(count(1), is_sqlite=site.database.control.dialect == "sqlite"):
         clear(site)
         with site.database.control.write() as conn:
             for rank, deed in enumerate(DEEDS):
@@ -48,7 +50,7 @@ def test_a_worker_killed_at_any_statement_leaves_work_that_the_next_one_ends(sit
 
 
 def test_a_control_plane_killed_at_any_statement_has_done_a_thing_or_not(site: Site) -> None:
-    for die_at in points_of_death(site.database.control):
+    for die_at in share(count(1), is_sqlite=site.database.control.dialect == "sqlite"):
         clear(site)
         ids = leave_behind(site)
         arguments = {"cancelled": ids["to be cancelled"], "hurried": ids["to be hurried"]}

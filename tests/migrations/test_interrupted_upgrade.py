@@ -8,6 +8,7 @@ from tests.migrations.schema import Schema, schema_of
 from tests.migrations.test_legacy_values import LEGACY
 from tests.migrations.upgrades import Upgrades
 from tests.migrations.whole import add_one_row_everywhere
+from tests.support.points import share
 
 # What the upgrade writes by the clock.
 TIMES = ("created_at", "updated_at", "next_run_at")
@@ -39,7 +40,7 @@ def points_to_kill_at(changes: list[str], stride: int) -> list[int]:
 
 
 def test_a_killed_upgrade_of_a_legacy_database_is_finished_by_the_next(
-    databases: NewDatabases, upgrades: Upgrades
+    database: str, databases: NewDatabases, upgrades: Upgrades
 ) -> None:
     legacy = legacy_database(databases)
     unkilled = databases.copy(legacy)
@@ -47,7 +48,7 @@ def test_a_killed_upgrade_of_a_legacy_database_is_finished_by_the_next(
     expected = state_of(unkilled)
     points = points_to_kill_at(changes, stride=24)
     assert len(points) > 10
-    for point in points:
+    for point in share(points, is_sqlite=database == "sqlite"):
         url = databases.copy(legacy)
         assert upgrades.kill_before(point, url) == -signal.SIGKILL
         migration.upgrade(url)

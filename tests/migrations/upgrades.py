@@ -118,7 +118,7 @@ def run_raced(url: str) -> dict[str, Any]:
             if "CREATE TABLE jobs" in statement:
                 os.write(tell_inside, b"x")
                 # Ends also with a second that asks for no lock.
-                select.select([second_is_at_lock], [], [], 20)
+                select.select([second_is_at_lock], [], [], 180)
 
         before_each_change(pause)
         run_upgrade(url)
