@@ -8,7 +8,7 @@ from functools import partial
 from control_plane.policy import (
     checkpoints,
     discovery,
-    hashing,
+    planning,
     recovery,
     regrouping,
     retention,
@@ -59,7 +59,7 @@ def start(
         _loop("absorb", absorb, settings.absorb_seconds, stop),
         _loop("recovery", recover, often, stop),
         _loop("regrouping", partial(regrouping.settle_all, database, may_write_much), often, stop),
-        _loop("planning", partial(hashing.resume, database), often, stop),
+        _loop("planning", partial(planning.resume, database), often, stop),
         _loop("schedules", attend, settings.schedule_seconds, stop),
         _loop("access", note_use, _ACCESS_SECONDS, stop),
     ]

@@ -159,7 +159,7 @@ def _add(conn: Connection, asker: str | None, *, kind: JobKind, **columns: Any) 
     if kind in _ONE_AT_A_TIME:
         libraries.settle_scan_status(conn)
     if kind is JobKind.VERIFY:
-        job = verification.plan(conn, job)
+        verification.check_is_only(conn, job)
     elif job["total_items"]:
         jobs.add_items(conn, [_probe_item(job, number) for number in range(job["total_items"])])
     # Last, so that the history waits for nothing that takes long.

@@ -1,6 +1,5 @@
 """Decides which files are hashed, and cuts the work into shards that many workers share."""
 
-import threading
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
@@ -12,9 +11,8 @@ from sqlalchemy import Connection
 from control_plane.policy import bites
 from control_plane.store import hashing, jobs, relocations
 from mediaplane.protocol import kinds
-from mediaplane.protocol.database import Database, Topic, changed, lock, try_lock
+from mediaplane.protocol.database import Database, Topic, changed
 from mediaplane.protocol.driver import Row
-from mediaplane.protocol.values import JobKind
 
 # A shard ends at whichever comes first: large enough that its bookkeeping does not count (with
 # 2,000 files in each, SQLite took a third longer for a whole job), small enough that a worker which
@@ -28,43 +26,7 @@ _PART = 1000
 PREFIX_FILES = 250
 
 
-_PLANNING = "planning"
-# Of the calls and loops of this process one plans at a time.
-_turn = threading.Lock()
-
-
-def is_unplanned(job: Row) -> bool:
-    """Tell whether a job is a hash that nobody can claim yet."""
-    return bool(job["kind"] == JobKind.HASH and job["total_items"] is None)
-
-
-def plan(database: Database, job: Row) -> Row:
-    """Plan a hash that has just been admitted, and return it; other jobs have no need to."""
-    if not is_unplanned(job):
-        return job
-    with _turn, database.survey() as lists:
-        lock(lists, _PLANNING)
-        _plan(database, lists, job)
-    with database.read() as conn:
-        planned = jobs.get(conn, None, job["id"])
-    return planned or job
-
-
-def resume(database: Database) -> None:
-    """Plan the hash whose plan somebody has left undone."""
-    with database.read() as conn:
-        job = jobs.active_campaign(conn)
-    if job is None or not is_unplanned(job) or not _turn.acquire(blocking=False):
-        return
-    try:
-        with database.survey() as lists:
-            if try_lock(lists, _PLANNING):
-                _plan(database, lists, job)
-    finally:
-        _turn.release()
-
-
-def _plan(database: Database, lists: Connection, job: Row) -> None:
+def plan(database: Database, lists: Connection, job: Row) -> None:
     """Mark what is to be hashed and give the job its items, unless it is cancelled meanwhile.
 
     Its row keeps scans away, so what is found stays true. Whoever dies on the way has marked some
@@ -77,11 +39,7 @@ def _plan(database: Database, lists: Connection, job: Row) -> None:
         beginnings = array("q")
         files = hashing.marked(lists, job["tenant_id"], job["library_id"])
         shards = list(cut(_noting(files, beginnings), SHARD_FILES, SHARD_BYTES))
-        with database.write() as conn:
-            if jobs.is_unplanned(conn, job["id"]):
-                _add_beginnings(conn, job, beginnings)
-                _add_shards(conn, job, shards)
-                changed(conn, Topic.WORK)
+        add_shards(database, job, shards, beginnings)
     hashing.forget_lists(lists)
 
 
@@ -160,31 +118,37 @@ def _add_beginnings(conn: Connection, job: Row, file_ids: Iterable[int]) -> None
     )
 
 
-def add_shards(conn: Connection, job: Row, files: Iterable[tuple[int, int]]) -> Row:
-    """Give a job an item for every shard of its files, and count them."""
-    return _add_shards(conn, job, list(cut(files, SHARD_FILES, SHARD_BYTES)))
-
-
-def _add_shards(conn: Connection, job: Row, shards: Sequence[tuple[int, int, int, int]]) -> Row:
-    jobs.add_items(
-        conn,
-        [
-            {
-                "job_id": job["id"],
-                "item_key": f"files-{first}-{last}",
-                "payload": kinds.encode(kinds.HashItemPayload(first, last)),
-                "total_items": files_in_shard,
-                "total_bytes": size_bytes,
-            }
-            for first, last, files_in_shard, size_bytes in shards
-        ],
-    )
-    return jobs.set_totals(
-        conn,
-        job["id"],
-        total_items=sum(shard[2] for shard in shards),
-        total_bytes=sum(shard[3] for shard in shards),
-    )
+def add_shards(
+    database: Database,
+    job: Row,
+    shards: Sequence[tuple[int, int, int, int]],
+    beginnings: Iterable[int] = (),
+) -> None:
+    """Give a job an item for every shard and count its files, unless somebody has or it is over."""
+    with database.write() as conn:
+        if not jobs.is_unplanned(conn, job["id"]):
+            return
+        _add_beginnings(conn, job, beginnings)
+        jobs.add_items(
+            conn,
+            [
+                {
+                    "job_id": job["id"],
+                    "item_key": f"files-{first}-{last}",
+                    "payload": kinds.encode(kinds.HashItemPayload(first, last)),
+                    "total_items": files_in_shard,
+                    "total_bytes": size_bytes,
+                }
+                for first, last, files_in_shard, size_bytes in shards
+            ],
+        )
+        jobs.set_totals(
+            conn,
+            job["id"],
+            total_items=sum(shard[2] for shard in shards),
+            total_bytes=sum(shard[3] for shard in shards),
+        )
+        changed(conn, Topic.WORK)
 
 
 def cut(

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from control_plane.policy import admission, hashing, regrouping
+from control_plane.policy import admission, planning, regrouping
 from control_plane.policy.libraries import check_root_is_free, unknown
 from control_plane.store import jobs, libraries, sweeps, trash
 from control_plane.store.hashing import drop_hashes
@@ -70,7 +70,7 @@ def restore(database: Database, tenant_id: str | None, slug: str) -> Row:
 def _last_planned(conn: Connection) -> int:
     """Return a job up to which every hash has its plan."""
     active = jobs.active_campaign(conn)
-    if active is not None and hashing.is_unplanned(active):
+    if active is not None and planning.is_unplanned(active):
         return int(active["id"]) - 1
     return jobs.last_id(conn)
 

@@ -2,21 +2,16 @@
 
 from sqlalchemy import Connection
 
-from control_plane.policy.hashing import add_shards
+from control_plane.policy import hashing
 from control_plane.store import verification
 from mediaplane.errors import ActiveJobExists
-from mediaplane.protocol.database import lock
+from mediaplane.protocol.database import Database, lock
 from mediaplane.protocol.driver import Row
 
 
-def plan(conn: Connection, job: Row) -> Row:
-    """Give the job its items, unless the library is being verified already."""
+def check_is_only(conn: Connection, job: Row) -> None:
+    """Refuse a job whose library is being verified already."""
     lock(conn, "verification")  # two jobs that come in at once would not see each other
-    _check_is_only(conn, job)
-    return add_shards(conn, job, verification.hashed(conn, job["library_id"]))
-
-
-def _check_is_only(conn: Connection, job: Row) -> None:
     other = verification.other_job(conn, job)
     if other is not None:
         raise ActiveJobExists(
@@ -25,3 +20,10 @@ def _check_is_only(conn: Connection, job: Row) -> None:
             f" (mediaplane job cancel {other['id']}).",
             job=f"jobs/{other['id']}",
         )
+
+
+def plan(database: Database, lists: Connection, job: Row) -> None:
+    """Give the job its items, unless it is cancelled meanwhile."""
+    files = verification.hashed(lists, job["library_id"])
+    shards = list(hashing.cut(files, hashing.SHARD_FILES, hashing.SHARD_BYTES))
+    hashing.add_shards(database, job, shards)

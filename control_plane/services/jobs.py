@@ -8,7 +8,7 @@ import grpc
 from sqlalchemy import Connection
 
 from control_plane.feed import Feed
-from control_plane.policy import admission, hashing
+from control_plane.policy import admission, planning
 from control_plane.services import names, paging, tenants, wire
 from control_plane.store import events, jobs
 from mediaplane.errors import InvalidArgument, NotFound, Overloaded, Unavailable
@@ -41,7 +41,7 @@ class JobService(JobServiceServicer):
         with self._database.write(is_one_statement=wanted.is_plain) as conn:
             job = admission.create(conn, wanted)
             audit.concerns(f"jobs/{job['id']}")
-        return wire.job(hashing.plan(self._database, job))
+        return wire.job(planning.plan(self._database, job))
 
     def BatchCreateJobs(
         self, request: pb.BatchCreateJobsRequest, context: grpc.ServicerContext
@@ -88,7 +88,7 @@ class JobService(JobServiceServicer):
     def RetryJob(self, request: pb.RetryJobRequest, context: grpc.ServicerContext) -> pb.Job:
         with self._database.write() as conn:
             job = admission.retry(conn, caller().tenant_id, names.job_id(request.name))
-        return wire.job(hashing.plan(self._database, job))
+        return wire.job(planning.plan(self._database, job))
 
     def WatchJobs(
         self, request: pb.WatchJobsRequest, context: grpc.ServicerContext

@@ -6,7 +6,7 @@ from typing import Any
 import grpc
 from sqlalchemy import Connection
 
-from control_plane.policy import admission, hashing, regrouping, trash
+from control_plane.policy import admission, planning, regrouping, trash
 from control_plane.policy import libraries as rules
 from control_plane.services import names, paging, tenants, wire
 from control_plane.store import files, libraries
@@ -126,7 +126,7 @@ class LibraryService(LibraryServiceServicer):
         wanted = admission.Wanted(JobKind.HASH, slug, tenants.chosen(request.tenant))
         with self._database.write() as conn:
             job = admission.create(conn, wanted)
-        return wire.job(hashing.plan(self._database, job))
+        return wire.job(planning.plan(self._database, job))
 
     def ListFiles(
         self, request: pb.ListFilesRequest, context: grpc.ServicerContext

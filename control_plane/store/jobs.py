@@ -20,7 +20,7 @@ from mediaplane.protocol.database import Topic, changed, channel
 from mediaplane.protocol.driver import Row, Values
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.statements import records, run, shaped, sql_type
-from mediaplane.protocol.tables import job_items, jobs
+from mediaplane.protocol.tables import IS_ACTIVE_VERIFY, job_items, jobs
 from mediaplane.protocol.values import EventType
 
 COLUMNS = tuple(jobs.columns.keys())
@@ -194,8 +194,19 @@ def requeue(conn: Connection, step: str, job_id: int) -> bool | None:
         return None
 
 
+def unplanned(conn: Connection) -> list[Row]:
+    """Return the jobs that wait for their plan."""
+    # Each kind by its own index, so as it is written there: of other jobs very many may wait.
+    is_hash = "lower(status) IN ('pending', 'running') AND lower(kind) IN ('scan', 'hash')"
+    found: list[Row] = []
+    for is_active in (f"{is_hash} AND kind = 'hash'", IS_ACTIVE_VERIFY):
+        sql = f"SELECT * FROM jobs WHERE {is_active} AND status = 'pending' AND total_items IS NULL"
+        found += conn.execute(prepared(conn, sql)).mappings()
+    return found
+
+
 def is_unplanned(conn: Connection, job_id: int) -> bool:
-    """Tell whether a hash still waits for its plan; until the transaction ends it does."""
+    """Tell whether a job still waits for its plan; until the transaction ends it does."""
     sql = "SELECT 1 FROM jobs WHERE id = :job AND status = 'pending' AND total_items IS NULL"
     if conn.dialect.name == "postgresql":
         sql += " FOR SHARE"

@@ -44,8 +44,8 @@ IS_STAGED = (
 )
 
 
-# The condition that a job may be claimed: a hash is planned by the control plane before.
-IS_PLANNED = "(kind <> 'hash' OR total_items IS NOT NULL)"
+# The condition that a job may be claimed: the control plane gives some their items before.
+IS_PLANNED = "(kind NOT IN ('hash', 'verify') OR total_items IS NOT NULL)"
 
 
 @dataclass(frozen=True)

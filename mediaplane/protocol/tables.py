@@ -84,6 +84,9 @@ libraries = new_table(
     time_column("updated_at"),
 )
 
+# As it is in the index, so that it is found through the index.
+IS_ACTIVE_VERIFY = "kind = 'verify' AND status IN ('pending', 'running', 'retryable')"
+
 jobs = new_table(
     "jobs",
     row_id(),
@@ -100,7 +103,7 @@ jobs = new_table(
     Column("trace_parent", String(55)),
     Column("progress", Float, nullable=False, server_default="0"),
     count_column("processed_items"),
-    # Set when the job is cut into items: from its first moment, or, for a hash, by its plan.
+    # Set when the job is cut into items: from its first moment, or later, by its plan.
     Column("total_items", BigInteger),
     Column("total_bytes", BigInteger),
     # What became of the items, in the unit of total_items: written with the item itself. Those
@@ -143,6 +146,7 @@ jobs = new_table(
     partial_index("ix_jobs_retryable", "retry_after", "id", where="status = 'retryable'"),
     partial_index("ix_jobs_library", "library_id", "id", where="library_id IS NOT NULL"),
     partial_index("ix_jobs_retry_of", "retry_of", where="retry_of IS NOT NULL"),
+    partial_index("ix_jobs_active_verify", "library_id", where=IS_ACTIVE_VERIFY),
     partial_index(
         "uq_jobs_request", "tenant_id", "request_id", where="request_id IS NOT NULL", unique=True
     ),

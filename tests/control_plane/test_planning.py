@@ -1,9 +1,9 @@
-"""A hash is planned bite by bite: others write meanwhile, and who dies is replaced."""
+"""Jobs are planned after they are admitted: others write meanwhile, and who dies is replaced."""
 
 import pytest
 from sqlalchemy import select, text
 
-from control_plane.policy import admission, bites, hashing
+from control_plane.policy import admission, bites, hashing, planning
 from control_plane.policy.admission import Wanted
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.driver import Row
@@ -56,13 +56,49 @@ def test_a_hash_without_a_plan_is_not_claimed_and_keeps_no_other_job_waiting(
     assert job_of(database, job["id"])["status"] == "pending"
 
 
+def test_a_verify_job_without_a_plan_is_not_claimed_and_planned_by_the_next_look(
+    database: Databases,
+) -> None:
+    with database.control.write() as conn:
+        add_library(conn, "photos")
+        add_files(conn, "photos", [content(number) for number in range(3)])
+        job = admission.create(conn, Wanted(JobKind.VERIFY, "photos"))
+    worker = Worker(database.data)
+    assert not worker.runner.work_once()
+    planning.resume(database.control)
+    planned = job_of(database, job["id"])
+    assert (planned["total_items"], planned["total_bytes"], items(database)) == (3, 30, 1)
+    planning.resume(database.control)
+    assert items(database) == 1
+    assert worker.runner.work_once()
+    worker.bell.close()
+
+
+def test_a_verify_job_is_listed_while_others_write(database: Databases) -> None:
+    with database.control.write() as conn:
+        add_library(conn, "photos")
+        add_files(conn, "photos", [content(1)])
+        job = admission.create(conn, Wanted(JobKind.VERIFY, "photos"))
+    other = Database(database.url, Plane.CONTROL)
+
+    def write() -> None:
+        with other.write() as conn:
+            admission.create(conn, Wanted(JobKind.PROBE))
+
+    before(database.control, "SELECT id, size_bytes FROM library_files", write)
+    assert planning.plan(database.control, job)["total_items"] == 1
+    other.close()
+    with database.control.read() as conn:
+        assert len(conn.scalars(select(jobs.c.id)).all()) == 2
+
+
 def test_a_plan_that_nobody_made_is_made_by_the_next_look(database: Databases) -> None:
     job = admit(database, 3)
-    hashing.resume(database.control)
+    planning.resume(database.control)
     planned = job_of(database, job["id"])
     assert (planned["total_items"], planned["total_bytes"]) == (3, 30)
     assert (marked(database), items(database)) == (3, 1)
-    hashing.resume(database.control)
+    planning.resume(database.control)
     assert items(database) == 1
 
 
@@ -70,9 +106,9 @@ def test_a_plan_is_made_once_however_many_make_it(database: Databases) -> None:
     job = admit(database, 20)
     other = Database(database.url, Plane.CONTROL)
     at_once(
-        lambda: hashing.plan(database.control, job),
-        lambda: hashing.resume(database.control),
-        lambda: hashing.resume(other),
+        lambda: planning.plan(database.control, job),
+        lambda: planning.resume(database.control),
+        lambda: planning.resume(other),
     )
     other.close()
     assert (job_of(database, job["id"])["total_items"], items(database)) == (20, 1)
@@ -84,10 +120,10 @@ def test_a_plan_by_two_that_know_nothing_of_each_other_is_made_once(database: Da
 
     def overtake() -> None:
         with other.survey() as lists:
-            hashing._plan(other, lists, job)
+            hashing.plan(other, lists, job)
 
     before(database.control, "SELECT id FROM wanted_files", overtake, number=2)
-    assert hashing.plan(database.control, job)["total_items"] == 3
+    assert planning.plan(database.control, job)["total_items"] == 3
     other.close()
     assert (marked(database), items(database)) == (3, 1)
 
@@ -101,7 +137,7 @@ def test_a_hash_that_is_cancelled_while_it_is_planned_stays_cancelled(database: 
             admission.cancel(conn, None, job["id"])
 
     before(database.control, "SELECT id FROM wanted_files", cancel, number=3)
-    assert hashing.plan(database.control, job)["status"] == "cancelled"
+    assert planning.plan(database.control, job)["status"] == "cancelled"
     other.close()
     assert (marked(database), items(database)) == (2, 0)
     assert plan_hash(database.control)["total_items"] == 5
@@ -123,7 +159,7 @@ def test_others_write_while_it_is_found_out_what_to_hash(database: Databases, wo
         written.append(words)
 
     before(database.control, words, write)
-    assert hashing.plan(database.control, job)["total_items"] == 3
+    assert planning.plan(database.control, job)["total_items"] == 3
     other.close()
     assert written == [words]
 
@@ -136,10 +172,10 @@ def test_a_plan_waits_for_a_log_that_cannot_begin_anew(
     with sqlite_template() as url, opened(url) as database:
         job = admit(database, 3)
         database.control.wal_limit_bytes = 0
-        assert hashing.plan(database.control, job)["total_items"] is None
+        assert planning.plan(database.control, job)["total_items"] is None
         assert 0 < marked(database) < 3
         database.control.wal_limit_bytes = 1 << 30
-        hashing.resume(database.control)
+        planning.resume(database.control)
         assert job_of(database, job["id"])["total_items"] == 3
 
 

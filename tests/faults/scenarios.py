@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import RowMapping
 
-from control_plane.policy import admission, bites, hashing, recovery, regrouping, trash
+from control_plane.policy import admission, bites, planning, recovery, regrouping, trash
 from control_plane.policy.admission import Wanted
 from control_plane.policy.backoff import Backoff
 from control_plane.store import jobs
@@ -56,7 +56,7 @@ def plan_mortally(url: str, die_at: int) -> None:
     database = Database(url, Plane.CONTROL)
     take_small_bites()
     _die(database.engine, die_at)
-    hashing.resume(database)
+    planning.resume(database)
 
 
 def remove_mortally(url: str, die_at: int) -> None:

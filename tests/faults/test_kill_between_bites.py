@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, select
 
-from control_plane.policy import admission, duplicates, hashing, regrouping
+from control_plane.policy import admission, duplicates, planning, regrouping
 from control_plane.policy.admission import Wanted
 from control_plane.store import groups
 from mediaplane.protocol.tables import (
@@ -146,7 +146,7 @@ def admit_hash(site: Site) -> None:
 
 def is_planned(site: Site) -> bool:
     """Have a plan made, which PostgreSQL allows once it has noticed the death of the last one."""
-    hashing.resume(site.database.control)
+    planning.resume(site.database.control)
     with site.database.control.read() as conn:
         return conn.scalar(select(jobs.c.total_items)) is not None
 

@@ -38,6 +38,7 @@ REVISIONS = [
     "0022_traces",
     "0023_thumbnail_groups",
     "0024_regrouping",
+    "0025_active_verify",
 ]
 # They change rows, and no table.
 OF_ROWS_ONLY = {"0015_prefix_and_end"}

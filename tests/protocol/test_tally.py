@@ -37,7 +37,7 @@ def add(database: Databases, table: str, **columns: object) -> int:
 
 
 def test_a_claim_and_its_end_are_counted_with_the_kind_of_the_job(database: Databases) -> None:
-    add(database, "jobs", kind="verify")
+    add(database, "jobs", kind="verify", total_items=0)
     with counted(OF_DATA.steps) as added:
         job = worker.claim(database.data)
         assert worker.finish(database.data, job)

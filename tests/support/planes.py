@@ -11,7 +11,7 @@ from sqlalchemy import select, text
 from sqlalchemy.engine import RowMapping
 
 from control_plane import loops
-from control_plane.policy import admission, hashing, libraries
+from control_plane.policy import admission, libraries, planning
 from control_plane.settings import ControlSettings
 from control_plane.store import workers
 from data_plane.executor import Context, Control
@@ -99,7 +99,7 @@ class Desk:
     def create(self, kind: JobKind, **options: Any) -> int:
         with self.database.write() as conn:
             job = admission.create(conn, admission.Wanted(kind, LIBRARY, **options))
-        return int(hashing.plan(self.database, job)["id"])
+        return int(planning.plan(self.database, job)["id"])
 
     def probe(self, seconds: float = 0, scratch_bytes: int = 0, **options: Any) -> int:
         """Ask for a probe; `probe_items` cuts it into items."""

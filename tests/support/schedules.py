@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text
 
-from control_plane.policy import hashing, libraries, runs, schedules
+from control_plane.policy import libraries, planning, runs, schedules
 from mediaplane.protocol.clock import database_time
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.tables import jobs
@@ -46,7 +46,7 @@ class Calendar:
     def attend(self, retention_days: float = 30) -> None:
         """Look until nothing moves."""
         while runs.attend(self.database.control, retention_days):
-            hashing.resume(self.database.control)
+            planning.resume(self.database.control)
 
     def run(self, name: str) -> None:
         with self.database.control.write() as conn:
