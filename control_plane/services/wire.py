@@ -69,6 +69,7 @@ _STATES = {status.value: to_enum(job_pb.Job.State, status) for status in JobStat
 _FINAL = frozenset(str(status) for status in JOBS.final)
 _RETRYABLE, _PROBE = JobStatus.RETRYABLE.value, JobKind.PROBE.value
 _job_values = itemgetter(*SHOWN)
+_OTHERWISE_NAMED = len(SHOWN) - len(SAME_NAMED)
 
 
 def job(row: Row) -> job_pb.Job:
@@ -85,15 +86,13 @@ def fill_job(message: job_pb.Job, values: Values) -> None:
     """
     (
         created_at, job_id, tenant, kind, status, library, worker, retry_of, started_at,
-        updated_at, finished_at, retry_after, cancel_requested_at, payload, *same_named,
-    ) = values  # fmt: skip
+        updated_at, finished_at, retry_after, cancel_requested_at, payload,
+    ) = values[:_OTHERWISE_NAMED]  # fmt: skip
     message.name = f"jobs/{job_id}"
     message.kind = _KINDS[kind]
     message.state = _STATES[status]
     message.tenant = tenant
-    for column, value in zip(SAME_NAMED, same_named, strict=True):
-        if value:
-            setattr(message, column, value)
+    _fill_same_named(message, values[_OTHERWISE_NAMED:])
     set_time(message.create_time, created_at)
     set_time(message.update_time, updated_at)
     set_time(message.start_time, started_at)
@@ -111,6 +110,46 @@ def fill_job(message: job_pb.Job, values: Values) -> None:
         set_time(message.retry_time, retry_after)
     if kind == _PROBE:
         _fill_probe(message.probe, message.total_items, payload)
+
+
+# One by one: a loop over the names took a fifth of the time of the messages of a page.
+def _fill_same_named(message: job_pb.Job, values: Values) -> None:  # noqa: C901, PLR0912
+    """Write what a job has by the name of its column, the values of `SAME_NAMED`."""
+    (
+        priority, progress, processed_items, total_items, total_bytes, attempts, max_attempts,
+        error_code, error_message, skip_reason, request_id, completed_items, failed_items,
+        skipped_items, cancelled_items,
+    ) = values  # fmt: skip
+    if priority:
+        message.priority = priority
+    if progress:
+        message.progress = progress
+    if processed_items:
+        message.processed_items = processed_items
+    if total_items:
+        message.total_items = total_items
+    if total_bytes:
+        message.total_bytes = total_bytes
+    if attempts:
+        message.attempts = attempts
+    if max_attempts:
+        message.max_attempts = max_attempts
+    if error_code:
+        message.error_code = error_code
+    if error_message:
+        message.error_message = error_message
+    if skip_reason:
+        message.skip_reason = skip_reason
+    if request_id:
+        message.request_id = request_id
+    if completed_items:
+        message.completed_items = completed_items
+    if failed_items:
+        message.failed_items = failed_items
+    if skipped_items:
+        message.skipped_items = skipped_items
+    if cancelled_items:
+        message.cancelled_items = cancelled_items
 
 
 def _fill_probe(message: job_pb.Probe, items: int, payload: Any) -> None:

@@ -42,6 +42,15 @@ _SHOWN = ", ".join(SHOWN).replace(
     "payload", "CASE kind WHEN 'probe' THEN CAST(payload AS TEXT) END AS payload"
 )
 
+# The places behind a job in the order of a page, each by one search in the index. With an OR, all
+# pages before would be read again.
+_BEFORE = {
+    # In a comparison of both SQLite takes no heed that the index has the id too: it would step over
+    # all jobs of that moment. Two searches it merges.
+    "sqlite": ["created_at = :created_at AND id < :id", "created_at < :created_at"],
+    "postgresql": ["(created_at, id) < (:created_at, :id)"],
+}
+
 
 def add(conn: Connection, **columns: Any) -> Row | None:
     """Add a job that is not announced yet; None when a unique index refuses it."""
@@ -164,20 +173,20 @@ def page(
     Each as the values of `SHOWN`.
     """
     bound: dict[str, Any] = {}
-    conditions = ["tenant_id = :tenant"]
+    conditions, places = ["tenant_id = :tenant"], ["true"]
     if before:
-        # One comparison of both: with an OR, all pages before this one would be read again.
-        conditions.append("(created_at, id) < (:created_at, :id)")
+        places = _BEFORE[conn.dialect.name]
         bound["created_at"], bound["id"] = before
     for column, chosen in (("status", statuses), ("kind", kinds)):
         if chosen:
             named = {f"{column}_{place}": value for place, value in enumerate(chosen)}
             conditions.append(f"{column} IN ({', '.join(f':{name}' for name in named)})")
             bound |= named
+    chosen_jobs = f"SELECT {_SHOWN} FROM jobs WHERE {' AND '.join(conditions)} AND "
     # The limit is written out: as a parameter, PostgreSQL would plan the query anew each time.
     query = (
-        f"SELECT {_SHOWN} FROM jobs WHERE {' AND '.join(conditions)}"
-        f" ORDER BY created_at DESC, id DESC LIMIT {limit}"
+        " UNION ALL ".join(chosen_jobs + place for place in places)
+        + f" ORDER BY created_at DESC, id DESC LIMIT {limit}"
     )
     found = tenants.query_each(conn, tenant_id, "jobs", query, bound)
     if tenant_id is None:

@@ -4,10 +4,13 @@ import base64
 import json
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
+from mediaplane.protocol.machines import JOBS
+from mediaplane.protocol.values import JobStatus
 from mediaplane.v1 import job_service_pb2 as pb
 from tests.support.control import ControlPlane, job_id
 from tests.support.rows import Rows
@@ -79,6 +82,49 @@ def test_filters_hold_on_every_page(control: ControlPlane) -> None:
         more, token = page(control, 1, token, **filters)
         found += more
     assert found == newest_first(failed)
+
+
+# What a job has by the name of its column, each with a value that no other has.
+FIGURES = {
+    "priority": 2, "progress": 0.75, "processed_items": 3, "total_items": 4, "total_bytes": 5,
+    "attempts": 6, "max_attempts": 7, "error_code": "lost", "error_message": "It is gone.",
+    "skip_reason": "nothing to do", "request_id": "once", "completed_items": 8, "failed_items": 9,
+    "skipped_items": 10, "cancelled_items": 11,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("status", [JobStatus.RUNNING, JobStatus.FAILED, JobStatus.RETRYABLE])
+def test_a_listed_job_is_the_job_by_its_name_with_each_column_in_its_field(
+    control: ControlPlane, status: JobStatus
+) -> None:
+    with control.database.control.write() as conn:
+        library = Rows(conn).add("libraries")
+        origin = Rows(conn).add("jobs", created_at=1_000)
+        added = Rows(conn).add(
+            "jobs", kind="probe", status=status, created_at=12_345, started_at=23_456,
+            updated_at=34_567, finished_at=45_678, retry_after=56_789, cancel_requested_at=1,
+            library_id=library, worker_id="worker-1", retry_of=origin,
+            payload={"seconds": 1.5, "scratch_bytes": 12}, **FIGURES,
+        )  # fmt: skip
+    listed = control.jobs.ListJobs(pb.ListJobsRequest()).jobs
+    one, other = (control.jobs.GetJob(pb.GetJobRequest(name=job.name)) for job in listed)
+    assert list(listed) == [one, other]
+    assert (other.name, other.worker, other.retry_of) == (f"jobs/{origin}", "", "")
+    assert {name: getattr(one, name) for name in FIGURES} == FIGURES
+    assert (one.name, one.library) == (f"jobs/{added}", f"libraries/{library}")
+    assert (one.worker, one.retry_of, one.cancel_requested) == ("worker-1", other.name, True)
+    assert pb.Job.State.Name(one.state) == f"STATE_{status.upper()}"
+    times = {
+        field.name: value.ToMilliseconds()
+        for field, value in one.ListFields()
+        if field.name.endswith("_time")
+    }
+    ends = {"end_time": 45_678} if status in JOBS.final else {}
+    tries = {"retry_time": 56_789} if status == JobStatus.RETRYABLE else {}
+    begins = {"create_time": 12_345, "start_time": 23_456, "update_time": 34_567}
+    assert times == begins | ends | tries
+    assert one.probe == pb.Probe(duration={"nanos": 500_000_000, "seconds": 1}, items=4,
+                                 scratch_bytes=12)  # fmt: skip
 
 
 @settings(
