@@ -11,7 +11,7 @@ from tests.support import postgres, tree
 from tests.support.commands import Commands
 from tests.support.databases import administrator, opened, postgres_database
 from tests.support.postgres import PostgresServer, runnable_binaries
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 FILES = 1500
 
@@ -31,11 +31,11 @@ def test_a_backup_under_load_is_restored_and_its_work_goes_on(
         commands.run("scan", "library", "--no-wait")
         with commands.client() as client:
             eventually(lambda: any(client.files("library", has_error=False,
-                                                include_missing=False)), 60)  # fmt: skip
+                                                include_missing=False)))  # fmt: skip
         probe = commands.start("job", "probe", "--items", "400", "--seconds", "0")
         made = commands.json("db", "backup", copy)
         refused = commands.run("db", "restore", copy, code=1)
-        probe.communicate(timeout=120)
+        probe.communicate(timeout=PATIENCE_SECONDS)
     assert "is in use" in refused.stderr
     assert made["size_bytes"] == copy.stat().st_size
     with opened(sqlite_url(copy)) as database:
@@ -49,9 +49,9 @@ def test_a_backup_under_load_is_restored_and_its_work_goes_on(
 
 
 def test_a_backup_over_a_file_and_a_restore_of_rubbish_say_what_to_do(
-    sqlite_commands: Commands, tmp_path: Path
+    first_commands: Commands, tmp_path: Path
 ) -> None:
-    commands, copy = sqlite_commands, tmp_path / "copy.db"
+    commands, copy = first_commands, tmp_path / "copy.db"
     commands.run("db", "upgrade")
     commands.run("db", "backup", copy)
     assert "--force" in commands.run("db", "backup", copy, code=1).stderr

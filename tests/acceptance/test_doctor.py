@@ -51,12 +51,12 @@ def test_a_problem_is_told_with_what_to_do_and_ends_with_1(
 
 
 def test_of_a_database_of_an_older_version_only_the_way_out_is_told(
-    sqlite_commands: Commands,
+    first_commands: Commands,
 ) -> None:
-    (sqlite_commands.state / "run").mkdir(parents=True)
+    (first_commands.state / "run").mkdir(parents=True)
     oldest = min(path.stem for path in revision.VERSIONS.glob("[0-9]*.py"))
-    migration.upgrade(sqlite_url(sqlite_commands.state / "mediaplane.db"), oldest)
-    told = sqlite_commands.run("doctor", code=1).stdout
+    migration.upgrade(sqlite_url(first_commands.state / "mediaplane.db"), oldest)
+    told = first_commands.run("doctor", code=1).stdout
     assert "run: mediaplane db upgrade" in told
     assert "no libraries yet" not in told
 

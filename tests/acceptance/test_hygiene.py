@@ -16,7 +16,7 @@ from mediaplane.planes import command_line, is_serving
 from mediaplane.v1 import job_service_pb2 as jobs_v1
 from tests.support.databases import Databases
 from tests.support.tree import unprivileged
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 # File names that try to hide, to forge a line of the log, and to move the cursor.
 HOSTILE = [
@@ -42,7 +42,7 @@ def plane(module: str, locations: Locations) -> Iterator[Path]:
             yield said
         finally:
             process.terminate()
-            process.wait(60)
+            process.wait(PATIENCE_SECONDS)
 
 
 def test_neither_statuses_nor_logs_hold_paths_sql_or_secrets(

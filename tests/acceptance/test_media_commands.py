@@ -9,6 +9,7 @@ from PIL import Image
 
 from tests.support import tree
 from tests.support.commands import Commands
+from tests.support.waiting import PATIENCE_SECONDS
 
 SIDE = 640
 
@@ -95,7 +96,7 @@ def test_a_thumbnail_goes_to_the_standard_output_alone(
         assert (image.format, image.size) == ("JPEG", (320, 160))
         process.stderr.close()
         process.stdout.close()
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_SECONDS) == 0
         sqlite_commands.run(*words, "-", "--json", code=2)
 
 

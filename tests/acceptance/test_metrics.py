@@ -13,15 +13,10 @@ from urllib.error import URLError
 from mediaplane.locations import Locations
 from mediaplane.planes import command_line, is_serving
 from tests.support.commands import Commands
+from tests.support.ports import free_address
 from tests.support.waiting import eventually
 
 DEADLINE_SECONDS = 180.0
-
-
-def free_address() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 @contextmanager
@@ -57,7 +52,6 @@ def test_a_folder_that_vanishes_is_shown_as_soon_as_a_scan_misses_it(
     folder = tmp_path / "photos"
     folder.mkdir()
     (folder / "a.jpg").write_bytes(b"a")
-    commands.run("db", "upgrade")
     address = free_address()
     with control_plane(commands, address) as process:
         control_address = Locations.from_environment(commands.environment).control_address
@@ -77,7 +71,6 @@ def test_a_folder_that_vanishes_is_shown_as_soon_as_a_scan_misses_it(
 def test_a_control_plane_whose_port_for_metrics_is_taken_says_so_and_exits(
     sqlite_commands: Commands,
 ) -> None:
-    sqlite_commands.run("db", "upgrade")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with control_plane(sqlite_commands, address) as process:

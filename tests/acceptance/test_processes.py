@@ -5,15 +5,13 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support import tree
 from tests.support.commands import Commands
-
-DEADLINE_SECONDS = 180.0
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 
 @pytest.fixture
@@ -26,17 +24,17 @@ def library(tmp_path: Path) -> Path:
 
 
 def test_ctrl_c_ends_up_cleanly_and_leaves_no_process(
-    sqlite_commands: Commands, library: Path
+    first_commands: Commands, library: Path
 ) -> None:
-    process = sqlite_commands.start("up", library)
-    wait_for(lambda: sqlite_commands.state.joinpath("control.sock").exists())
-    wait_for(lambda: len(planes_of(sqlite_commands)) == 2)
+    process = first_commands.start("up", library)
+    eventually(lambda: first_commands.state.joinpath("control.sock").exists())
+    eventually(lambda: len(planes_of(first_commands)) == 2)
     wait_for_line(process, "Ctrl-C stops")
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=DEADLINE_SECONDS)
+    _, errors = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0, errors
     assert "Traceback" not in errors
-    assert planes_of(sqlite_commands) == []
+    assert planes_of(first_commands) == []
 
 
 def test_up_ends_and_says_so_when_its_data_plane_is_told_to_shut_down(
@@ -45,7 +43,7 @@ def test_up_ends_and_says_so_when_its_data_plane_is_told_to_shut_down(
     process = sqlite_commands.start("up", library)
     wait_for_line(process, "Ctrl-C stops")
     sqlite_commands.run("worker", "shutdown", "--all")
-    _, errors = process.communicate(timeout=DEADLINE_SECONDS)
+    _, errors = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 1
     assert "The data plane at" in errors
     assert "has stopped" in errors
@@ -59,8 +57,8 @@ def test_a_command_that_is_killed_takes_its_planes_with_it(
     wait_for_line(process, "Ctrl-C stops")
     assert len(planes_of(sqlite_commands)) == 2
     process.kill()
-    process.communicate(timeout=DEADLINE_SECONDS)
-    wait_for(lambda: planes_of(sqlite_commands) == [])
+    process.communicate(timeout=PATIENCE_SECONDS)
+    eventually(lambda: planes_of(sqlite_commands) == [])
     # What it left behind does not keep the next command from starting.
     assert len(sqlite_commands.json("duplicates", "list")["groups"]) == 20
 
@@ -75,20 +73,20 @@ def test_a_second_command_uses_the_planes_of_the_first(
     assert sqlite_commands.json("worker", "list")["workers"][0]["state"] in ("idle", "processing")
     assert planes_of(sqlite_commands) == before
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=DEADLINE_SECONDS)
+    process.communicate(timeout=PATIENCE_SECONDS)
     assert planes_of(sqlite_commands) == []
 
 
 def test_commands_at_the_same_time_share_one_pair_of_planes(
-    sqlite_commands: Commands, library: Path
+    first_commands: Commands, library: Path
 ) -> None:
-    sqlite_commands.run("library", "add", "Library", library)
-    running = [sqlite_commands.start("library", "list", "--json") for _ in range(4)]
+    first_commands.run("library", "add", "Library", library)
+    running = [first_commands.start("library", "list", "--json") for _ in range(4)]
     for process in running:
-        printed, errors = process.communicate(timeout=DEADLINE_SECONDS)
+        printed, errors = process.communicate(timeout=PATIENCE_SECONDS)
         assert process.returncode == 0, errors
         assert [one["slug"] for one in json.loads(printed)["libraries"]] == ["library"]
-    assert planes_of(sqlite_commands) == []
+    assert planes_of(first_commands) == []
 
 
 def test_a_run_killed_in_the_middle_is_finished_by_the_next(
@@ -96,22 +94,28 @@ def test_a_run_killed_in_the_middle_is_finished_by_the_next(
 ) -> None:
     root = tmp_path / "library"
     root.mkdir()
-    tree.generate(root, 4000, unreadable=False)
-    commands.environment["MEDIAPLANE_LEASE_SECONDS"] = "1"
+    tree.generate(root, 1000, unreadable=False)
+    usual = commands.environment
     # Slow enough that none of them comes to its end.
-    commands.environment["MEDIAPLANE_HASH_BYTES_PER_SECOND"] = "1000"
+    commands.environment = usual | {
+        "MEDIAPLANE_LEASE_SECONDS": "1",
+        "MEDIAPLANE_HASH_BYTES_PER_SECOND": "1000",
+    }
     killed = 0
     for delay in (0.3, 0.8, 1.5):
         process = commands.start("up", root, "--once", "--json")
-        wait_for(lambda: len(planes_of(commands)) == 2)
+        eventually(lambda: len(planes_of(commands)) == 2)
         time.sleep(delay)  # somewhere in the work: the point is that it does not matter where
         process.kill()
         for plane in planes_of(commands):
             os.kill(plane, signal.SIGKILL)
-        process.communicate(timeout=DEADLINE_SECONDS)
+        process.communicate(timeout=PATIENCE_SECONDS)
         killed += process.returncode == -signal.SIGKILL
     assert killed == 3
-    del commands.environment["MEDIAPLANE_HASH_BYTES_PER_SECOND"]
+    commands.environment = usual | {
+        "MEDIAPLANE_RECOVERY_SECONDS": "0.2",
+        "MEDIAPLANE_RETRY_BASE_SECONDS": "0.2",
+    }
     summary = commands.json("up", root, "--once")
     assert commands.groups({"library": root}) == tree.brute_force(root)
     assert summary["errors"] == 0
@@ -158,13 +162,6 @@ def planes_of(commands: Commands) -> list[int]:
         if (b"control_plane" in program or b"data_plane" in program) and mark in environment:
             found.append(int(entry.name))
     return sorted(found)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def wait_for_line(process: subprocess.Popen[str], words: str) -> None:

@@ -24,8 +24,7 @@ def test_a_rescan_finds_the_duplicates_of_all_libraries(
             eventually(
                 lambda: (
                     operation.schedule(client, "rescan").last_outcome == Schedule.OUTCOME_COMPLETED
-                ),
-                60,
+                )
             )
             assert [group.file_count for group in client.duplicate_groups()] == [2]
             done = [job.library for job in client.jobs()]

@@ -7,14 +7,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from sqlalchemy.engine import RowMapping
 
 from control_plane.policy.hashing import SHARD_FILES, cut
 from mediaplane.client import Client
 from mediaplane.locations import Locations
 from mediaplane.protocol.database import Database
-from mediaplane.protocol.tables import job_items, library_files
+from mediaplane.protocol.tables import job_items, jobs, library_files
 from mediaplane.protocol.values import Plane
 from tests.acceptance.test_worker_process import DEADLINE_SECONDS, data_plane, states, wait_for
 from tests.support.commands import Commands
@@ -27,7 +27,7 @@ SLOTS = 1
 SETTINGS = {
     "MEDIAPLANE_SLOTS": str(SLOTS),
     "MEDIAPLANE_PRIORITY_SLOTS": "0",
-    "MEDIAPLANE_LEASE_SECONDS": "5",
+    "MEDIAPLANE_LEASE_SECONDS": "600",
     # Slow enough for a kill in the middle: at most two shards a second, by both together.
     "MEDIAPLANE_HASH_BYTES_PER_SECOND": str(2 * max(SHARDS) * FILE_BYTES),
 }
@@ -69,6 +69,14 @@ def shards_of(database: Database, worker: str, status: str) -> dict[int, RowMapp
         for number, row in shards(database).items()
         if row["status"] == status and (row["worker_id"] or "").startswith(worker)
     }
+
+
+def lapse(database: Database, worker: str) -> None:
+    """End the leases of a worker, as if their time were over."""
+    with database.write() as conn:
+        for table in (jobs, job_items):
+            held = table.c.worker_id.startswith(worker) & table.c.lease_expires_at.is_not(None)
+            conn.execute(update(table).where(held).values(lease_expires_at=1))
 
 
 def hashed_files(database: Database) -> int:
@@ -126,6 +134,7 @@ def test_of_a_killed_data_plane_only_the_shards_in_flight_are_hashed_again(
         in_flight = shards_of(database, victim, "running")
         assert 1 <= len(in_flight) <= SLOTS
         assert any(row["status"] == "pending" for row in at_kill.values()), "not in the middle"
+        lapse(database, victim)
         ended = wait_for(client, job, "completed")
     assert ended.attempts == int(holds_job)
     after = shards(database)

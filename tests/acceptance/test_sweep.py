@@ -79,7 +79,6 @@ def test_a_cache_that_is_a_link_to_media_is_refused_and_the_media_untouched(
     media = tmp_path / "media"
     put(media, thumbnail_path(7, ThumbnailFormat.JPEG))
     before = tree.snapshot(media)
-    sqlite_commands.state.mkdir()
     (sqlite_commands.state / "cache").symlink_to(media / "cache")
     refused = sqlite_commands.run("cache", "sweep", code=1)
     assert "a symbolic link is on the way" in refused.stderr

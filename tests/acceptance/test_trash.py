@@ -9,6 +9,7 @@ import pytest
 
 from tests.support import tree
 from tests.support.commands import Commands
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def test_on_a_terminal_the_trash_asks_before_it_is_emptied(
             stdin=terminal,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
             check=False,
         )
         os.close(keyboard)

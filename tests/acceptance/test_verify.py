@@ -23,9 +23,10 @@ def root(tmp_path: Path) -> Path:
 
 def hashed(commands: Commands, root: Path) -> None:
     """Scan a folder and hash every file of it."""
-    commands.run("library", "add", "Library", root, "--hash-policy", "all")
-    commands.run("scan", "library")
-    commands.run("hash", "library")
+    with commands.planes():
+        commands.run("library", "add", "Library", root, "--hash-policy", "all")
+        commands.run("scan", "library")
+        commands.run("hash", "library")
 
 
 def verified(commands: Commands, code: int = 0) -> list[str]:

@@ -9,7 +9,7 @@ from PIL import Image
 from tests.acceptance.test_processes import wait_for_line
 from tests.support.commands import Commands
 from tests.support.studio import film
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_thumbnail_that_nobody_makes_says_what_to_start(
         said = sqlite_commands.run(*words, code=1).stderr
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE_SECONDS)
     assert "was not made within 0.5 s" in said
     assert "No worker that decodes media is running: start one without --no-media" in said
     assert not target.exists()

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -100,9 +101,22 @@ def watching(
 
 def place(path: Path, content: bytes) -> None:
     """Make a file that no scan can see before it is whole."""
-    draft = path.parents[1] / "draft"
-    draft.write_bytes(content)
-    draft.rename(path)
+    with TemporaryDirectory(dir=outside(path)) as draft:
+        (Path(draft) / "file").write_bytes(content)
+        (Path(draft) / "file").rename(path)
+
+
+def place_folder(path: Path, content: bytes) -> None:
+    """Make a folder with a copy in it that no scan can see before it is whole."""
+    with TemporaryDirectory(dir=outside(path)) as draft:
+        (Path(draft) / "folder").mkdir()
+        (Path(draft) / "folder" / "copy").write_bytes(content)
+        (Path(draft) / "folder").rename(path)
+
+
+def outside(path: Path) -> Path:
+    """Return a folder of the same disk outside of the library that a path lies in."""
+    return next(folder.parent for folder in path.parents if folder.name in ("library", "other"))
 
 
 def scans(commands: Commands) -> int:
@@ -116,12 +130,11 @@ def paths(commands: Commands) -> list[str]:
 def test_a_new_duplicate_becomes_a_group_without_a_command(commands: Commands, root: Path) -> None:
     with watching(commands, root, end=signal.SIGTERM) as process:
         assert process.rescan(0)["groups"] == 1
-        (root / "new folder").mkdir()
-        (root / "new folder" / "copy").write_bytes(b"another content")
+        place_folder(root / "new folder", b"another content")
         found = process.rescan(1)
         assert (found["library"], found["new_files"], found["groups"]) == ("library", 1, 2)
         assert commands.groups({"library": root}) == tree.brute_force(root)
-        (root / "new folder" / "copy").write_bytes(b"and a third one")
+        place(root / "new folder" / "copy", b"and a third one")
         found = process.rescan(2)
         assert (found["changed_files"], found["groups"]) == (1, 1)
 
@@ -131,7 +144,7 @@ def test_a_rename_is_followed(sqlite_commands: Commands, root: Path) -> None:
         (root / "folder").rename(root / "renamed")
         process.rescan(1)
         assert paths(sqlite_commands) == ["renamed/a", "renamed/b", "single"]
-        (root / "renamed" / "c").write_bytes(b"equal")
+        place(root / "renamed" / "c", b"equal")
         assert process.rescan(2)["duplicate_files"] == 2
 
 
@@ -149,7 +162,7 @@ def test_of_two_libraries_only_the_one_that_changed_is_scanned(
     other.mkdir()
     (other / "file").write_bytes(b"somewhere else")
     with watching(sqlite_commands, root, other) as process:
-        (other / "copy").write_bytes(b"somewhere else")
+        place(other / "copy", b"somewhere else")
         assert process.rescan(1)["library"] == "other"
         assert scans(sqlite_commands) == 3
 
@@ -160,9 +173,9 @@ def test_work_in_a_state_directory_inside_the_library_leads_to_no_scan(
     commands = Commands(root / "state")
     with watching(commands, root) as process:
         # Writes to the database, and then leaves it quiet for longer than a rescan waits.
-        commands.run("job", "probe", "--seconds", "8")
+        commands.run("job", "probe", "--seconds", "4")
         assert scans(commands) == len(process.documents) == 1
-        (root / "copy").write_bytes(b"equal")
+        place(root / "copy", b"equal")
         assert process.rescan(1)["duplicate_files"] == 2
 
 
@@ -204,7 +217,6 @@ def test_where_the_system_allows_no_more_watches_that_is_told_and_scans_go_on(
         has_told = any("max_user_watches" in line for line in process.told)
         assert has_told == (limit == 1)
         if limit == 2:
-            (root / "one too many").mkdir()
-            (root / "one too many" / "copy").write_bytes(b"equal")
+            place_folder(root / "one too many", b"equal")
             assert process.rescan(1)["duplicate_files"] == 2
         assert "scanned every 60 s" in process.wait_until_told("max_user_watches")
