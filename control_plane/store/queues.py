@@ -40,10 +40,12 @@ _READY_SINCE = {
     ),
     "thumbnails": (
         "SELECT min((SELECT t.updated_at FROM thumbnails t WHERE t.status = 'pending'"
-        "  AND t.media_type = line.type AND EXISTS (SELECT 1 FROM library_files f"
+        # A range, so that only the index of claims has this order.
+        "  AND t.media_type BETWEEN line.type AND line.type AND EXISTS"
+        "   (SELECT 1 FROM library_files f"
         "   JOIN libraries l ON l.slug = f.library_id WHERE f.id = t.file_id"
         "   AND l.is_active AND l.deleted_at IS NULL)"
-        "  ORDER BY t.media_type, t.created_at, t.id LIMIT 1))"
+        "  ORDER BY t.media_type, t.id LIMIT 1))"
         " FROM (SELECT 'image' AS type UNION ALL SELECT 'video') AS line"
     ),
     "thumbnail_cleanup_jobs": (

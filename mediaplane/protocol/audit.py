@@ -93,7 +93,7 @@ def change(conn: Connection, sql: str, bound: Mapping[str, Any]) -> list[Row]:
     with_entry = (
         f"WITH changed AS ({sql}), entry AS ({insert}"
         " WHERE EXISTS (SELECT FROM changed) RETURNING id AS entry_id)"
-        " SELECT changed.*, entry.entry_id FROM changed CROSS JOIN entry"
+        " SELECT changed.*, (SELECT entry_id FROM entry) AS entry_id FROM changed"
     )
     rows = query_after(conn, lock, with_entry, {**bound, **_values(entry)})
     if rows:

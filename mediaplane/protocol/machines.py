@@ -185,7 +185,7 @@ def _thumbnails() -> Machine:
     return Machine(
         tables.thumbnails,
         s,
-        claim_order="created_at, id",
+        claim_order="media_type, id",
         kind_column="media_type",
         steps=(
             _data("claim", sources=(s.PENDING,), target=s.RUNNING, lease=Lease.TAKE, path=claim),

@@ -360,9 +360,7 @@ thumbnails = new_table(
     time_column("updated_at"),
     UniqueConstraint("file_id", "file_version", "size_px", "format"),
     Index("ix_thumbnails_group_page", "group_key", "id"),
-    partial_index(
-        "ix_thumbnails_claim", "media_type", "created_at", "id", where="status = 'pending'"
-    ),
+    partial_index("ix_thumbnails_claim", "media_type", "id", where="status = 'pending'"),
     partial_index("ix_thumbnails_running", "id", where="status = 'running'"),
 )
 

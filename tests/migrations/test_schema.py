@@ -39,6 +39,7 @@ REVISIONS = [
     "0023_thumbnail_groups",
     "0024_regrouping",
     "0025_active_verify",
+    "0026_thumbnail_claims",
 ]
 # They change rows, and no table.
 OF_ROWS_ONLY = {"0015_prefix_and_end"}

@@ -4,14 +4,16 @@ from typing import Any
 
 from sqlalchemy import Connection, event, text
 
+from data_plane.media import CLAIMABLE_THUMBNAIL
 from mediaplane.protocol import gate
 from mediaplane.protocol.lifecycle import Lease, Machine, Step
-from mediaplane.protocol.machines import JOBS, MACHINES
+from mediaplane.protocol.machines import JOBS, MACHINES, THUMBNAILS
 from mediaplane.protocol.values import Plane
 from mediaplane.protocol.write_paths import APPEND_EVENT
 from tests.support.databases import Databases
+from tests.support.files import add_files, add_library
 
-FINISHED, PENDING = 100_000, 1_000
+FINISHED, MADE, PENDING = 100_000, 5_000, 1_000
 
 NUMBERS = {
     "sqlite": "WITH RECURSIVE numbers(n) AS"
@@ -23,7 +25,7 @@ BY_KIND = "kind = 'delete'"
 # As the data plane asks for them.
 CHOICES = {
     "jobs.claim": BY_KIND,
-    "thumbnails.claim": "media_type = 'image'",
+    "thumbnails.claim": CLAIMABLE_THUMBNAIL.replace(":type", "'image'"),
     "assets.claim_extract": "type = 'image' AND library_id = 'holidays'",
 }
 
@@ -75,6 +77,27 @@ def test_a_claim_among_a_hundred_thousand_finished_jobs_uses_its_index(
     assert "TEMP B-TREE" not in found
     assert "Seq Scan" not in found
     assert "SCAN jobs" not in found.replace("SCAN jobs USING INDEX", "")
+
+
+def test_a_claim_among_thousands_of_made_thumbnails_uses_its_index(database: Databases) -> None:
+    with database.control.write() as conn:
+        types = [{"media_type": one} for one in ("image", "video")]
+        made = add_files(conn, add_library(conn, "holidays"), types * (MADE // 2))[-PENDING]
+        conn.execute(
+            text(
+                "INSERT INTO thumbnails (file_id, file_version, group_key, media_type, format,"
+                " size_px, status, created_at, updated_at) SELECT id, '1', 'wall', media_type,"
+                f" 'jpeg', 320, CASE WHEN id < {made} THEN 'ready' ELSE 'pending' END, id, id"
+                " FROM library_files ORDER BY id"
+            )
+        )
+    with database.control.write() as conn:
+        conn.execute(text("ANALYZE"))
+    step, where = THUMBNAILS.step("claim"), CHOICES["thumbnails.claim"]
+    found = plan(database, THUMBNAILS, step, where)
+    assert "ix_thumbnails_claim" in found
+    assert "Sort" not in found
+    assert "TEMP B-TREE" not in found
 
 
 def test_every_claim_and_every_recovery_has_an_index_that_serves_it(database: Databases) -> None:
