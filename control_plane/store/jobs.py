@@ -42,6 +42,9 @@ _SHOWN = ", ".join(SHOWN).replace(
     "payload", "CASE kind WHEN 'probe' THEN CAST(payload AS TEXT) END AS payload"
 )
 
+# Written as the index is, so that it is found through the index.
+_IS_CAMPAIGN = "lower(status) IN ('pending', 'running') AND lower(kind) IN ('scan', 'hash')"
+
 # The places behind a job in the order of a page, each by one search in the index. With an OR, all
 # pages before would be read again.
 _BEFORE = {
@@ -150,12 +153,7 @@ def by_requests(conn: Connection, tenant_id: str, request_ids: Sequence[str]) ->
 
 def active_campaign(conn: Connection) -> Row | None:
     """Return the scan or hash job that is pending or running; there is at most one."""
-    # Written as the index is, so that it is found through the index.
-    query = prepared(
-        conn,
-        "SELECT * FROM jobs WHERE lower(status) IN ('pending', 'running')"
-        " AND lower(kind) IN ('scan', 'hash')",
-    )
+    query = prepared(conn, f"SELECT * FROM jobs WHERE {_IS_CAMPAIGN}")
     return conn.execute(query).mappings().first()
 
 
@@ -205,10 +203,9 @@ def requeue(conn: Connection, step: str, job_id: int) -> bool | None:
 
 def unplanned(conn: Connection) -> list[Row]:
     """Return the jobs that wait for their plan."""
-    # Each kind by its own index, so as it is written there: of other jobs very many may wait.
-    is_hash = "lower(status) IN ('pending', 'running') AND lower(kind) IN ('scan', 'hash')"
+    # Each kind by its own index: of other jobs very many may wait.
     found: list[Row] = []
-    for is_active in (f"{is_hash} AND kind = 'hash'", IS_ACTIVE_VERIFY):
+    for is_active in (f"{_IS_CAMPAIGN} AND kind = 'hash'", IS_ACTIVE_VERIFY):
         sql = f"SELECT * FROM jobs WHERE {is_active} AND status = 'pending' AND total_items IS NULL"
         found += conn.execute(prepared(conn, sql)).mappings()
     return found
