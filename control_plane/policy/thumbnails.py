@@ -27,7 +27,7 @@ class Wanted(NamedTuple):
     library: str
     file_id: int
     size_px: int = 0  # 0: as usual
-    format: ThumbnailFormat = ThumbnailFormat.JPEG
+    format: str = ThumbnailFormat.JPEG.value  # the plain text, which is hashed several times
     group_key: str = ""  # empty: the name of the file
 
 
@@ -104,15 +104,12 @@ def _admit(
 ) -> dict[Picture, Row]:
     """Have made what is not at hand, all of it or nothing."""
     due = [row["id"] for row in missing.values() if row["is_due"]]
-    groups = {
-        picture: asked[picture].group_key or _name(asked[picture])
+    new = {
+        picture: {**row, "group_key": asked[picture].group_key or _name(asked[picture])}
         for picture, row in missing.items()
         if row["id"] is None
     }
-    rows = thumbnails.requeue(conn, due, capacity) | thumbnails.add(conn, groups, capacity)
-    waiting: dict[Picture, Row] = {
-        picture: {**missing[picture], **thumbnails.NEW, **row} for picture, row in rows.items()
-    }
+    waiting = thumbnails.requeue(conn, due, capacity) | thumbnails.add(conn, new, capacity)
     unmet = {picture: asked[picture] for picture in missing if picture not in waiting}
     if unmet:
         # Somebody else may have asked for the same in the meantime; else there was no room.

@@ -38,8 +38,8 @@ def library_slug(name: str) -> str:
 
 def file(name: str) -> tuple[str, int]:
     """Return slug and id in libraries/{slug}/files/{id}."""
-    found = _match(_FILE, name, "libraries/holiday-photos/files/123")
-    return found[1], int(found[2])
+    slug, file_id = _match(_FILE, name, "libraries/holiday-photos/files/123").groups()
+    return slug, int(file_id)
 
 
 def file_name(slug: str, file_id: int) -> str:

@@ -108,6 +108,5 @@ def _wanted(request: pb.RequestThumbnailRequest) -> rules.Wanted:
 
 
 @cache
-def _format(number: int) -> ThumbnailFormat:
-    chosen = wire.from_enum(pb.Thumbnail.Format, number)
-    return ThumbnailFormat(chosen) if chosen else ThumbnailFormat.JPEG
+def _format(number: int) -> str:
+    return wire.from_enum(pb.Thumbnail.Format, number) or ThumbnailFormat.JPEG.value
