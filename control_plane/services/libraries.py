@@ -104,7 +104,7 @@ class LibraryService(LibraryServiceServicer):
     ) -> pb.PurgeLibraryResponse:
         slug = names.library_slug(request.name)
         began = time.monotonic()
-        with self._database.write() as conn:
+        with self._database.write(is_bulk=True) as conn:
             purged = trash.purge(conn, caller().tenant_id, slug)
         if not purged.is_gone:
             time.sleep(max(trash.PAUSE_SECONDS, time.monotonic() - began))

@@ -26,6 +26,8 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended({name}, 0))"
 _COUNTS = "mediaplane_counts"
 _WORDS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "BEGIN"}
 WAL_LIMIT_BYTES = 64 << 20
+# Pages in SQLite's log from which on who writes carries them over: SQLite's own default.
+_LOG_PAGES = 1000
 # Connections kept open while nobody uses them.
 _KEPT = 8
 
@@ -100,21 +102,21 @@ class Database:
         is_one_statement: bool = False,
         is_one_change: bool = False,
         held: str | None = None,
+        is_bulk: bool = False,
     ) -> Iterator[Connection]:
         """Open a write transaction; the data plane names the paths it is about to take.
 
         One that is a single statement needs not be begun and ended on PostgreSQL. A lock that is
         held from the beginning takes no round trip of its own there. With a lock and by
-        `audit.change`, a single statement takes along both the lock and the audit entry.
+        `audit.change`, a single statement takes along both the lock and the audit entry. What the
+        control plane writes in bulk goes from SQLite's log to the database when others may write
+        again: SQLite by itself would do it before that, which takes as long as the rest.
         """
-        with self._turn, self._connection() as conn:
+        with self._turn, self._connection() as conn, self._prepared(conn, paths, is_bulk):
             # Kept, because to ask a lost connection for it would open another one.
             info = conn.info
             topics = info[_TOPICS] = set()
             counts = info[_COUNTS] = []
-            guarded = self.plane is Plane.DATA and self.dialect == "sqlite"
-            if guarded:
-                _raw(conn).set_authorizer(authorizer(paths))
             entry = audit.pending() if self.plane is Plane.CONTROL else None
             row_id = None
             # A write that begins as a read fails on SQLite when another writer got in between.
@@ -139,13 +141,41 @@ class Database:
                 info.pop(audit.LOCK, None)
                 info.pop(_TOPICS, None)
                 info.pop(_COUNTS, None)
-                if guarded:
-                    _raw(conn).set_authorizer(authorizer(()))
         for counter, labels, amount in counts:
             counter.add(*labels, amount=amount)
         if self.bell is not None:
             for topic in topics:
                 self.bell.ring(topic)
+        if is_bulk:
+            self._carry_over()
+
+    @contextmanager
+    def _prepared(
+        self, conn: Connection, paths: Sequence[WritePath], is_bulk: bool
+    ) -> Iterator[None]:
+        """Have SQLite allow what this transaction may write, and leave its log if it is large."""
+        if self.dialect == "postgresql":
+            yield
+            return
+        raw, is_guarded = _raw(conn), self.plane is Plane.DATA
+        if is_guarded:
+            raw.set_authorizer(authorizer(paths))
+        if is_bulk:
+            raw.execute("PRAGMA wal_autocheckpoint = 0")
+        try:
+            yield
+        finally:
+            if is_guarded:
+                raw.set_authorizer(authorizer(()))
+            if is_bulk:
+                raw.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+
+    def _carry_over(self) -> None:
+        """Bring what is in SQLite's log to the database, as far as nobody reads what was before."""
+        if self.dialect == "sqlite":
+            # SQLite passes over failures of this too: what is not carried over now is so later.
+            with self._connection() as conn, suppress(sqlite3.Error):
+                _raw(conn).execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
