@@ -16,6 +16,7 @@ from mediaplane.v1 import duplicate_service_pb2 as pb
 from mediaplane.v1.asset_service_pb2 import Asset
 from mediaplane.v1.duplicate_service_pb2_grpc import DuplicateServiceServicer
 
+_page = paging.writer(pb.ListDuplicateGroupsResponse, "groups", wire.fill_group)
 _ORDERS = {None: groups.COPIES, "copies": groups.COPIES, "reclaimable": groups.RECLAIMABLE}
 # The figures that a token has in front of the hash.
 _FIGURES = {
@@ -42,9 +43,7 @@ class DuplicateService(DuplicateServiceServicer):
             if wanted.library_id:
                 tenant_id = libraries.get(conn, tenant_id, wanted.library_id)["tenant_id"]
             page, tail = groups.page(conn, tenant_id, order, wanted, limit=limit, after=after)
-        answer = pb.ListDuplicateGroupsResponse()
-        for row in page:
-            wire.fill_group(answer.groups.add(), row)
+        answer = _page(page)
         if tail:
             tail_row = dict(zip(groups.READ, tail, strict=False))
             answer.next_page_token = _token(tail_row, order, wanted)

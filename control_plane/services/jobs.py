@@ -25,6 +25,7 @@ from mediaplane.v1.job_service_pb2_grpc import JobServiceServicer
 MAX_WATCHED = 100
 # The metadata in which a watch says behind which event it begins.
 _POSITION = "mediaplane-event-id"
+_page = paging.writer(pb.ListJobsResponse, "jobs", wire.fill_job)
 _FINAL = {wire.to_enum(pb.Job.State, status) for status in JOBS.final}
 
 
@@ -76,9 +77,8 @@ class JobService(JobServiceServicer):
             )
         page, tail = paging.split(rows, limit)
         token = _jobs_token(tail[0], tail[1], statuses, kinds) if tail else ""
-        answer = pb.ListJobsResponse(next_page_token=token)
-        for row in page:
-            wire.fill_job(answer.jobs.add(), row)
+        answer = _page(page)
+        answer.next_page_token = token
         return answer
 
     def CancelJob(self, request: pb.CancelJobRequest, context: grpc.ServicerContext) -> pb.Job:

@@ -1,24 +1,49 @@
-"""Page sizes and page tokens: opaque to clients, checked when they come back."""
+"""Pages, their sizes, and their tokens: opaque to clients, checked when they come back."""
 
 import base64
 import binascii
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
 
+from google.protobuf.message import Message
+
 from mediaplane.errors import InvalidArgument, InvalidPageToken
-from mediaplane.protocol.driver import Row
+from mediaplane.protocol.driver import Row, Values
 
 DEFAULT_SIZE = 50
 MAX_SIZE = 1000
+# Two of the largest pages.
+_REMEMBERED = 2 * MAX_SIZE
 _MAX_ID = 2**63 - 1
 _ID = re.compile(r"0|[1-9][0-9]{0,18}")
 # A path takes up to six times its bytes in a message, and a message has 4 MiB.
 _MAX_PATH_BYTES = 512 << 10
 
 Listed = TypeVar("Listed")
+Page = TypeVar("Page", bound=Message)
+
+
+def writer(
+    page_type: type[Page], field: str, write: Callable[[Any, Values], None]
+) -> Callable[[Iterable[Values]], Page]:
+    """Return what makes a page of rows, each of which `write` writes into an empty message.
+
+    A page is mostly asked for again, and to write a row in Python takes longer than to read it: so
+    the bytes of each are remembered, by all that is in it. Bytes of pages one behind the other are
+    those of a page with the rows of all.
+    """
+
+    @lru_cache(maxsize=_REMEMBERED)
+    def page_of_one(values: Values) -> bytes:
+        page = page_type()
+        write(getattr(page, field).add(), values)
+        return page.SerializeToString()
+
+    return lambda rows: page_type.FromString(b"".join(map(page_of_one, rows)))
 
 
 def size(requested: int) -> int:

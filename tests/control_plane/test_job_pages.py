@@ -56,6 +56,19 @@ def test_a_last_page_that_is_full_has_no_token(control: ControlPlane) -> None:
     assert (first + second, end) == (newest_first(jobs), "")
 
 
+def test_jobs_are_shown_as_they_are_however_often_their_page_was_asked_for(
+    control: ControlPlane,
+) -> None:
+    add_jobs(control, [1_000, 2_000, 3_000])
+    before = control.jobs.ListJobs(pb.ListJobsRequest())
+    assert control.jobs.ListJobs(pb.ListJobsRequest()) == before
+    control.jobs.CancelJob(pb.CancelJobRequest(name=before.jobs[1].name))
+    after = control.jobs.ListJobs(pb.ListJobsRequest())
+    assert [job.state == pb.Job.STATE_CANCELLED for job in after.jobs] == [False, True, False]
+    for job in after.jobs:
+        assert job == control.jobs.GetJob(pb.GetJobRequest(name=job.name))
+
+
 def test_the_token_names_the_last_job_of_the_page(control: ControlPlane) -> None:
     add_jobs(control, [1_000, 2_000, 3_000])
     found, token = page(control, 2, "")
