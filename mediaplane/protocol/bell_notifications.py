@@ -1,6 +1,7 @@
 """Carries rings between processes through PostgreSQL: LISTEN and NOTIFY."""
 
 import secrets
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,6 +18,9 @@ _PATIENCE: dict[str, Any] = {
     "keepalives_interval": 10,
     "keepalives_count": 3,
 }
+# Who rings has mostly somebody to answer. Sent in the same moment, the notification took the
+# processor from the answer, which then came a tenth later.
+_ANSWER_SECONDS = 0.002
 
 
 class BellNotifications:
@@ -60,6 +64,7 @@ class BellNotifications:
 
         Not in the transactions that changed something: a NOTIFY makes commits wait in one line.
         """
+        time.sleep(_ANSWER_SECONDS)
         if self._notifying is None or self._notifying.closed:
             self._notifying = self._connect()
             # Nothing is lost with it, and nobody is woken before the commit is done.
