@@ -3,6 +3,7 @@
 import json
 import select
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ MINIMUM_POSTGRESQL = 16
 # Where a connection keeps the words with which it is to begin transactions.
 BEGIN = "mediaplane_begin"
 _BUSY_SECONDS = 30.0
+_RETRY_SECONDS = 0.01
 _JSON = json.JSONDecoder()
 # A connection of PostgreSQL that is open and in no transaction.
 _IDLE = 0
@@ -107,7 +109,7 @@ def open_engine(url: URL, plane: Plane) -> Engine:
 def _sqlite_connected(plane: Plane) -> Any:
     def prepare(raw: sqlite3.Connection, _record: object) -> None:
         raw.isolation_level = None  # transactions are begun by _begin alone
-        raw.execute("PRAGMA journal_mode = WAL")
+        _keep_log(raw)
         # FULL: what was acknowledged survives a power cut. NORMAL lost it when tried.
         raw.execute("PRAGMA synchronous = FULL")
         raw.execute("PRAGMA foreign_keys = ON")
@@ -123,6 +125,24 @@ def _sqlite_connected(plane: Plane) -> Any:
             raw.set_authorizer(authorizer(()))
 
     return prepare
+
+
+def _keep_log(raw: sqlite3.Connection) -> None:
+    """Have the database keep a write-ahead log, if need be when others have let go of it.
+
+    A new one keeps none yet. Of two that want to change that at once, SQLite refuses one without
+    any patience, because each would wait for the other.
+    """
+    ends_at = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            raw.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= ends_at:
+                raise
+            time.sleep(_RETRY_SECONDS)
+        else:
+            return
 
 
 def _begin(conn: Connection) -> None:
