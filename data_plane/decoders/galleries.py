@@ -37,7 +37,11 @@ class Gallery:
         self.frames.append(still.frame)
         self.posters.add(still)
         for size_px, jpegs in self._jpegs.items():
-            jpegs.append(encode(scale_down(still.image, size_px), ThumbnailFormat.JPEG))
+            # Mostly drawn in this size already: to ask libvips for the same again takes as long
+            # as to encode it.
+            is_small = max(still.image.width, still.image.height) <= size_px
+            small = still.image if is_small else scale_down(still.image, size_px)
+            jpegs.append(encode(small, ThumbnailFormat.JPEG))
         for size_px, tiles in self._tiles.items():
             tiles.append(scale_down(still.image, size_px))
 

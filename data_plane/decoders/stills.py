@@ -53,8 +53,11 @@ def draw(frame: VideoFrame, described: Frame, pixel_aspect: Fraction, size_px: i
     quarter_turns = round(-frame.rotation / 90) % 4
     if quarter_turns % 2:
         width, height = height, width
-    turned = (image, image.rot90(), image.rot180(), image.rot270())[quarter_turns]
-    return Still(described, width, height, turned.copy_memory(), shrink(frame))
+    if quarter_turns:
+        image = (image.rot90, image.rot180, image.rot270)[quarter_turns - 1]()
+    if quarter_turns or is_hdr(frame):
+        image = image.copy_memory()  # all others are in memory already
+    return Still(described, width, height, image, shrink(frame))
 
 
 def shrink(frame: VideoFrame) -> Miniature:
