@@ -37,8 +37,7 @@ class Gallery:
         self.frames.append(still.frame)
         self.posters.add(still)
         for size_px, jpegs in self._jpegs.items():
-            # Mostly drawn in this size already: to ask libvips for the same again takes as long
-            # as to encode it.
+            # Mostly drawn in this size already: libvips would only make another copy.
             is_small = max(still.image.width, still.image.height) <= size_px
             small = still.image if is_small else scale_down(still.image, size_px)
             jpegs.append(encode(small, ThumbnailFormat.JPEG))
