@@ -7,11 +7,13 @@ from contextlib import suppress
 from itertools import groupby, islice
 
 from data_plane.digests import (
+    BLOCK_BYTES,
     ENDS,
     HEAD_BYTES,
     TAIL_BYTES,
     Answer,
     hash_at_once,
+    hash_together,
     tail_offset,
 )
 from data_plane.file_states import explain
@@ -35,7 +37,8 @@ def answer_files(root: int, files: Iterable[File]) -> Generator[list[Answer], No
             opened: Iterable[Opened | OSError] = _open(jail, window)
             if is_cold:
                 opened = _read_ahead(window, opened)
-            answers = list(map(_answer, window, opened))
+            runs = groupby(zip(window, opened, strict=True), key=_size_and_algorithm)
+            answers = [answer for alike, run in runs for answer in _answer_run(*alike, run)]
             is_cold = _blocks_read() > before
             yield answers
 
@@ -77,6 +80,34 @@ def _read_ahead(
 
 def _announce(descriptor: int, offset: int, length: int) -> None:
     os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_WILLNEED)
+
+
+def _size_and_algorithm(one: tuple[File, object]) -> tuple[int, str]:
+    (_path, size_bytes, _mtime_ns, algorithm), _opened = one
+    return size_bytes, algorithm
+
+
+def _answer_run(
+    size_bytes: int, algorithm: str, run: Iterable[tuple[File, Opened | OSError]]
+) -> Iterable[Answer]:
+    """Answer files of one size that follow each other: large ones may well be copies."""
+    if size_bytes <= BLOCK_BYTES or algorithm == ENDS:
+        return (_answer(*one) for one in run)
+    return _answer_together(size_bytes, algorithm, list(run))
+
+
+def _answer_together(
+    size_bytes: int, algorithm: str, run: list[tuple[File, Opened | OSError]]
+) -> Iterator[Answer]:
+    answers = iter(
+        hash_together(
+            [(*one, file[2]) for file, one in run if not isinstance(one, OSError)],
+            size_bytes,
+            algorithm,
+        )
+    )
+    for _file, one in run:
+        yield explain(one) if isinstance(one, OSError) else next(answers)
 
 
 def _answer(file: File, opened: Opened | OSError) -> Answer:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import islice
 from multiprocessing.connection import Connection
 
-from data_plane.digests import Answer
+from data_plane.batches import File
+from data_plane.digests import ENDS, Answer
 from data_plane.executor import Hashed, ToHash, Unhashed
 from data_plane.jail import Jail
 
@@ -42,16 +43,11 @@ class Hasher:
         self._line = ours
         self._messages: Connection = Connection(os.dup(ours.fileno()))
 
-    def send(self, jail: Jail, files: Sequence[ToHash]) -> None:
-        """Have files below a root hashed that is open here."""
+    def send(self, jail: Jail, files: Sequence[ToHash], *, ends: bool = False) -> None:
+        """Have files below a root hashed that is open here, or their ends."""
         try:
             socket.send_fds(self._line, [b"."], [jail.fileno()])
-            self._messages.send(
-                [
-                    (file.rel_path, file.size_bytes, file.mtime_ns, file.algorithm.value)
-                    for file in files
-                ]
-            )
+            self._messages.send([request(file, ends=ends) for file in files])
         except OSError:
             raise HasherLost from None
 
@@ -73,15 +69,24 @@ class Hasher:
         self.process.wait()
 
 
+def request(file: ToHash, *, ends: bool) -> File:
+    """Return what somebody who is to hash a file, or its ends, needs to know of it."""
+    algorithm = ENDS if ends else file.algorithm.value
+    return file.rel_path, file.size_bytes, file.mtime_ns, algorithm
+
+
 def outcome(file: ToHash, answer: Answer) -> Hashed | Unhashed:
     """Return what an answer says of a file."""
     return Hashed(file, answer) if isinstance(answer, bytes) else Unhashed(file, *answer)
 
 
 def hash_elsewhere(
-    batches: Iterable[tuple[Jail, Sequence[ToHash]]], check: Callable[[], None]
+    batches: Iterable[tuple[Jail, Sequence[ToHash]]],
+    check: Callable[[], None],
+    *,
+    ends: bool = False,
 ) -> Generator[list[Hashed | Unhashed], None, None]:
-    """Hash batches in the process that works for this thread, a new one if need be.
+    """Hash batches, or their ends, in the process that works for this thread, a new one if need be.
 
     A process that is lost ends this with HasherLost, after the batches that it has answered.
     """
@@ -93,7 +98,7 @@ def hash_elsewhere(
         while True:
             for jail, files in islice(remaining, _SENT_BATCHES - len(sent)):
                 check()
-                hasher.send(jail, files)
+                hasher.send(jail, files, ends=ends)
                 sent.append(files)
             if not sent:
                 break

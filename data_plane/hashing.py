@@ -16,10 +16,18 @@ from mediaplane.protocol.values import HashAlgorithm, JobKind
 
 # By what it is not: so that sizes and beginnings are looked up by their index all the same.
 _IS_OF_TENANT = "library_id NOT IN (SELECT slug FROM libraries WHERE tenant_id <> :tenant)"
+_BY_ID = "f.id BETWEEN :first AND :last AND f.size_bytes BETWEEN :smallest AND :largest"
+_IS_LARGE_MARKED = (
+    f"{{file}}.needs_hash AND {kinds.IS_LARGE}"
+    " AND {file}.size_bytes BETWEEN :smallest AND :largest"
+)
+# The sum keeps databases from looking at all ids in between.
+_BY_SIZE = f"{_IS_LARGE_MARKED.format(file='f')} AND f.id + 0 BETWEEN :first AND :last"
 # Sizes of which another file may turn out to begin alike.
 _SIZES_IN_DOUBT = (
     "SELECT o.size_bytes FROM library_files o WHERE o.size_bytes IN (SELECT s.size_bytes"
-    "  FROM library_files s WHERE s.id BETWEEN :first AND :last AND s.prefix_hash IS NOT NULL)"
+    f"  FROM library_files s WHERE {_IS_LARGE_MARKED.format(file='s')}"
+    "   AND s.prefix_hash IS NOT NULL)"
     " AND NOT o.is_missing AND o.prefix_hash IS NULL"
     " AND (o.needs_hash OR o.content_hash IS NOT NULL)"
     f" AND o.{_IS_OF_TENANT}"
@@ -33,20 +41,24 @@ _IS_DISTINCT = (
 )
 
 
-def _marked(is_distinct: str, only: str = "") -> TextClause:
+def _marked(is_distinct: str, which: str, order: str) -> TextClause:
     # The type matters where the value is NULL, which PostgreSQL cannot guess from.
     return text(
         f"SELECT {is_distinct} AS is_distinct, f.id, l.absolute_path, f.rel_path, f.size_bytes,"
         " f.mtime_ns, l.hash_algorithm"
         " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
-        f" WHERE f.needs_hash AND f.id BETWEEN :first AND :last {only}"
+        f" WHERE f.needs_hash AND {which}"
         " AND l.is_active AND l.deleted_at IS NULL AND l.tenant_id = :tenant"
-        " AND (:library IS NULL OR f.library_id = :library) ORDER BY f.id"
+        " AND (:library IS NULL OR f.library_id = :library)"
+        f" ORDER BY {order}"
     ).bindparams(bindparam("library", type_=String()))
 
 
-_MARKED = _marked(_IS_DISTINCT)
-_WITHOUT_PREFIX = _marked("false", f"AND {kinds.IS_STAGED.format(file='f', library='l')}")
+_SMALL = _marked("false", _BY_ID, "f.id")
+_LARGE = _marked(_IS_DISTINCT, _BY_SIZE, "f.size_bytes, f.id")
+_WITHOUT_PREFIX = _marked(
+    "false", f"{_BY_ID} AND {kinds.IS_STAGED.format(file='f', library='l')}", "f.id"
+)
 _JOB = text("SELECT tenant_id AS tenant, library_id AS library FROM jobs WHERE id = :job")
 _PREFIX_ITEMS = text(
     "SELECT DISTINCT status FROM job_items WHERE job_id = :job AND status IN ('pending', 'running')"
@@ -71,9 +83,10 @@ def hash_task(database: Database, item: Row) -> HashTask | PrefixTask:
     if shard.is_prefix:
         _distinct, files = _read(database, item["job_id"], shard, _WITHOUT_PREFIX)
         return PrefixTask(files)
+    is_large = shard.smallest_bytes > kinds.SMALL_BYTES
     return HashTask(
-        partial(_is_early, database, item["job_id"]),
-        partial(_read, database, item["job_id"], shard, _MARKED),
+        partial(_is_early, database, item["job_id"]) if is_large else bool,
+        partial(_read, database, item["job_id"], shard, _LARGE if is_large else _SMALL),
     )
 
 
@@ -89,7 +102,13 @@ def _read(
     """Return the files of a shard: those that need not be read, and those that need to be."""
     with database.read() as conn:
         job = conn.execute(_JOB, {"job": job_id}).mappings().one()
-        bound = {**job, "first": shard.first_file_id, "last": shard.last_file_id}
+        bound = {
+            **job,
+            "first": shard.first_file_id,
+            "last": shard.last_file_id,
+            "smallest": shard.smallest_bytes,
+            "largest": shard.largest_bytes,
+        }
         rows = conn.execute(query, bound).all()
     files: tuple[list[ToHash], list[ToHash]] = ([], [])
     for is_distinct, file_id, root, path, size, mtime, algorithm in rows:

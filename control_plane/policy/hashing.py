@@ -4,24 +4,16 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from functools import partial
-from math import inf
 
 from sqlalchemy import Connection
 
-from control_plane.policy import bites
+from control_plane.policy import bites, shards
+from control_plane.policy.shards import Shard
 from control_plane.store import hashing, jobs, relocations
 from mediaplane.protocol import kinds
 from mediaplane.protocol.database import Database, Topic, changed
 from mediaplane.protocol.driver import Row
 
-# A shard ends at whichever comes first: large enough that its bookkeeping does not count (with
-# 2,000 files in each, SQLite took a third longer for a whole job), small enough that a worker which
-# dies loses little. The first are smaller: workers share a small library as well.
-SHARD_FILES = 8000
-SHARD_BYTES = 256 << 20
-_FIRST_FILES = 1000
-# Of very much a shard may be this part, so that all of them can be added at once.
-_PART = 1000
 # Few, so that all workers share them: until they are done nobody knows what else to read.
 PREFIX_FILES = 250
 
@@ -37,9 +29,14 @@ def plan(database: Database, lists: Connection, job: Row) -> None:
     steps = (_follow, _drop_stale, _unmark, _mark)
     if all(_is_left(database, job) and step(database, lists, job) for step in steps):
         beginnings = array("q")
-        files = hashing.marked(lists, job["tenant_id"], job["library_id"])
-        shards = list(cut(_noting(files, beginnings), SHARD_FILES, SHARD_BYTES))
-        add_shards(database, job, shards, beginnings)
+        tenant_id, library_id = job["tenant_id"], job["library_id"]
+        small = hashing.marked_small(lists, tenant_id, library_id)
+        large = _noting(hashing.marked_large(lists, tenant_id, library_id), beginnings)
+        cut = [
+            *shards.by_size(large),  # first: what takes long is better begun early
+            *shards.by_id(small, (0, kinds.SMALL_BYTES)),
+        ]
+        add_shards(database, job, cut, sorted(beginnings))
     hashing.forget_lists(lists)
 
 
@@ -113,7 +110,9 @@ def _add_beginnings(conn: Connection, job: Row, file_ids: Iterable[int]) -> None
                 "item_key": f"{kinds.PREFIX_ITEM}{first}-{last}",
                 "payload": kinds.encode(kinds.HashItemPayload(first, last, is_prefix=True)),
             }
-            for first, last, _files, _bytes in cut(((one, 0) for one in file_ids), PREFIX_FILES)
+            for first, last, *_ in shards.by_id(
+                ((one, 0) for one in file_ids), most_files=PREFIX_FILES
+            )
         ],
     )
 
@@ -121,7 +120,7 @@ def _add_beginnings(conn: Connection, job: Row, file_ids: Iterable[int]) -> None
 def add_shards(
     database: Database,
     job: Row,
-    shards: Sequence[tuple[int, int, int, int]],
+    cut: Sequence[Shard],
     beginnings: Iterable[int] = (),
 ) -> None:
     """Give a job an item for every shard and count its files, unless somebody has or it is over."""
@@ -134,41 +133,24 @@ def add_shards(
             [
                 {
                     "job_id": job["id"],
-                    "item_key": f"files-{first}-{last}",
-                    "payload": kinds.encode(kinds.HashItemPayload(first, last)),
-                    "total_items": files_in_shard,
-                    "total_bytes": size_bytes,
+                    "item_key": _key(shard),
+                    "payload": kinds.encode(kinds.HashItemPayload(*shard[:4])),
+                    "total_items": shard.files,
+                    "total_bytes": shard.size_bytes,
                 }
-                for first, last, files_in_shard, size_bytes in shards
+                for shard in cut
             ],
         )
         jobs.set_totals(
             conn,
             job["id"],
-            total_items=sum(shard[2] for shard in shards),
-            total_bytes=sum(shard[3] for shard in shards),
+            total_items=sum(shard.files for shard in cut),
+            total_bytes=sum(shard.size_bytes for shard in cut),
         )
         changed(conn, Topic.WORK)
 
 
-def cut(
-    files: Iterable[tuple[int, int]], most_files: int, most_bytes: float = inf
-) -> Iterator[tuple[int, int, int, int]]:
-    """Yield shards of (first id, last id, files, bytes) from files of (id, size)."""
-    first = last = count = size = done_files = done_bytes = 0
-    room_files, room_bytes = min(most_files, _FIRST_FILES), most_bytes
-    for file_id, file_size in files:
-        if count == 0:
-            first = file_id
-        last = file_id
-        count += 1
-        size += file_size
-        if count >= room_files or size >= room_bytes:
-            yield first, last, count, size
-            done_files, done_bytes = done_files + count, done_bytes + size
-            count = size = 0
-            usual = min(most_files, _FIRST_FILES + done_files // 8)
-            room_files = max(usual, done_files // _PART)
-            room_bytes = max(most_bytes, done_bytes // _PART)
-    if count:
-        yield first, last, count, size
+def _key(shard: Shard) -> str:
+    ids = f"files-{shard.first_id}-{shard.last_id}"
+    is_large = shard.smallest_bytes > kinds.SMALL_BYTES
+    return f"{ids}-of-{shard.smallest_bytes}-to-{shard.largest_bytes}" if is_large else ids

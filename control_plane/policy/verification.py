@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection
 
-from control_plane.policy import hashing
+from control_plane.policy import hashing, shards
 from control_plane.store import verification
 from mediaplane.errors import ActiveJobExists
 from mediaplane.protocol.database import Database, lock
@@ -25,5 +25,4 @@ def check_is_only(conn: Connection, job: Row) -> None:
 def plan(database: Database, lists: Connection, job: Row) -> None:
     """Give the job its items, unless it is cancelled meanwhile."""
     files = verification.hashed(lists, job["library_id"])
-    shards = list(hashing.cut(files, hashing.SHARD_FILES, hashing.SHARD_BYTES))
-    hashing.add_shards(database, job, shards)
+    hashing.add_shards(database, job, list(shards.by_id(files)))

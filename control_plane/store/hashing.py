@@ -194,20 +194,37 @@ def _change(conn: Connection, ids: Sequence[int], columns: str, where: str) -> N
     conn.execute(prepared(conn, statement), {"ids": id_list(ids, dialect)})
 
 
-def marked(
+def marked_small(
+    conn: Connection, tenant_id: str, library_id: str | None
+) -> Iterator[tuple[int, int]]:
+    """Yield a tenant's marked small files in the order of their ids, each with its size."""
+    return _marked(
+        conn, tenant_id, library_id, "f.id, f.size_bytes", f"NOT {kinds.IS_LARGE}", "f.id"
+    )
+
+
+def marked_large(
     conn: Connection, tenant_id: str, library_id: str | None
 ) -> Iterator[tuple[int, int, bool]]:
-    """Yield a tenant's marked files in the order of their ids, each with its size.
+    """Yield a tenant's marked large files in the order of their sizes.
 
-    And with whether its beginning is to be read first.
+    Each with its size, and with whether its beginning is to be read first.
     """
+    is_staged = kinds.IS_STAGED.format(file="f", library="l")
+    columns = f"f.id, f.size_bytes, {is_staged}"
+    return _marked(conn, tenant_id, library_id, columns, kinds.IS_LARGE, "f.size_bytes, f.id")
+
+
+def _marked(
+    conn: Connection, tenant_id: str, library_id: str | None, columns: str, which: str, order: str
+) -> Iterator[Any]:
     query = prepared(
         conn,
-        f"SELECT f.id, f.size_bytes, {kinds.IS_STAGED.format(file='f', library='l')}"
-        " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
-        " WHERE f.needs_hash AND l.is_active AND l.deleted_at IS NULL AND l.tenant_id = :tenant"
+        f"SELECT {columns} FROM library_files f JOIN libraries l ON l.slug = f.library_id"
+        f" WHERE f.needs_hash AND {which.format(file='f')}"
+        " AND l.is_active AND l.deleted_at IS NULL AND l.tenant_id = :tenant"
         + (" AND f.library_id = :library" if library_id else "")
-        + " ORDER BY f.id",
+        + f" ORDER BY {order}",
     )
     bound = {"tenant": tenant_id, "library": library_id}
     yield from cast("Any", conn.execute(query, bound).cursor)

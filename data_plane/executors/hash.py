@@ -9,7 +9,7 @@ from math import inf
 from operator import attrgetter
 
 from data_plane.batches import answer_files
-from data_plane.digests import ENDS, HEAD_BYTES, TAIL_BYTES, Answer, hash_file
+from data_plane.digests import HEAD_BYTES, TAIL_BYTES, Answer, hash_file
 from data_plane.executor import (
     Context,
     Hashed,
@@ -20,7 +20,7 @@ from data_plane.executor import (
     Unhashed,
 )
 from data_plane.file_states import explain
-from data_plane.hashers import HasherLost, hash_elsewhere, outcome
+from data_plane.hashers import HasherLost, hash_elsewhere, outcome, request
 from data_plane.jail import Jail
 from mediaplane.protocol.kinds import SMALL_BYTES
 
@@ -34,9 +34,11 @@ MANY_FILES = 64
 MANY_BYTES = 64 << 20
 BATCH_FILES = 256
 BATCH_BYTES = 32 << 20
+_ALIKE_BYTES = 256 << 20
 # How often to look whether the beginnings of the other files are known.
 _EARLY_SECONDS = 0.05
 
+_LOST = "A process that hashes batches of files was lost; they are hashed without it"
 _SIZE = attrgetter("size_bytes")
 
 
@@ -58,16 +60,32 @@ def _hash_prefixes(files: Sequence[ToHash], ctx: Context) -> HashResult:
     """Hash beginnings; what is wrong with a file will be told when all of it is read."""
     result = HashResult()
     with ExitStack() as stack:
-        jails = _Jails(ctx, stack)
-        for jail, batch in _batches(files, jails):
-            ends = [(file.rel_path, file.size_bytes, file.mtime_ns, ENDS) for file in batch]
-            with closing(answer_files(jail.fileno(), ends)) as answers:
-                for file, answer in zip(batch, chain.from_iterable(answers), strict=True):
-                    ctx.control.check()
-                    ctx.spend(HEAD_BYTES + TAIL_BYTES)
-                    if isinstance(answer, bytes):
-                        result.prefixes.append(Hashed(file, answer))
+        for one in _end_hashes(files, _Jails(ctx, stack), ctx):
+            if isinstance(one, Hashed):
+                result.prefixes.append(one)
     return result
+
+
+def _end_hashes(
+    files: Sequence[ToHash], jails: "_Jails", ctx: Context
+) -> Iterator[Hashed | Unhashed]:
+    batches = deque(_batches(files, jails))
+    try:
+        if len(files) >= MANY_FILES:
+            with closing(hash_elsewhere(tuple(batches), ctx.control.check, ends=True)) as answered:
+                for outcomes in answered:
+                    _jail, batch = batches.popleft()
+                    ctx.spend(len(batch) * (HEAD_BYTES + TAIL_BYTES))
+                    yield from outcomes
+    except HasherLost:
+        log.warning(_LOST)
+    for jail, batch in batches:
+        ends = [request(file, ends=True) for file in batch]
+        with closing(answer_files(jail.fileno(), ends)) as answers:
+            for file, answer in zip(batch, chain.from_iterable(answers), strict=True):
+                ctx.control.check()
+                ctx.spend(HEAD_BYTES + TAIL_BYTES)
+                yield outcome(file, answer)
 
 
 def hash_files(files: Sequence[ToHash], ctx: Context) -> HashResult:
@@ -110,9 +128,7 @@ def _hash_batched(
                     ctx.spend(size_bytes)
                     yield from outcomes
         except HasherLost:
-            log.warning(
-                "A process that hashes batches of files was lost; they are hashed without it"
-            )
+            log.warning(_LOST)
             yield from _hash_here(batches.popleft()[1], jails, ctx)
 
 
@@ -144,13 +160,18 @@ def _batches(
             batch: list[ToHash] = []
             size_bytes = 0
             for file in there:
-                batch.append(file)
-                size_bytes += file.size_bytes
-                if len(batch) == BATCH_FILES or size_bytes >= most_bytes:
+                is_full = len(batch) >= BATCH_FILES or size_bytes >= most_bytes
+                if is_full and not (_is_alike(file, batch[-1]) and size_bytes < _ALIKE_BYTES):
                     yield jail, batch
                     batch, size_bytes = [], 0
-            if batch:
-                yield jail, batch
+                batch.append(file)
+                size_bytes += file.size_bytes
+            yield jail, batch
+
+
+def _is_alike(file: ToHash, other: ToHash) -> bool:
+    """Tell whether two large files may be copies, which are read side by side."""
+    return file.size_bytes == other.size_bytes > SMALL_BYTES
 
 
 class _Jails:

@@ -22,12 +22,21 @@ class HashPayload:
     library: str | None = None  # of all libraries, if of none
 
 
+# More than any file has.
+ANY_BYTES = 2**63 - 1
+
+
 @dataclass(frozen=True)
 class HashItemPayload:
-    """One shard of a hash or verify job: its files with these ids, both included."""
+    """One shard of a hash or verify job: its files with ids and sizes in these ranges.
+
+    Both ends are included. Small files are cut by their ids, large ones by their sizes.
+    """
 
     first_file_id: int
     last_file_id: int
+    smallest_bytes: int = 0
+    largest_bytes: int = ANY_BYTES
     # Only the beginnings, of files that are large enough for it to save something.
     is_prefix: bool = False
 
@@ -36,11 +45,10 @@ class HashItemPayload:
 PREFIX_ITEM = "prefix-"
 # Of a file up to this size all is read in about the time that opening it takes.
 SMALL_BYTES = 256 << 10
+IS_LARGE = f"{{file}}.size_bytes > {SMALL_BYTES}"
 # The condition that the beginning of a file, which is marked to be hashed, is to be read first.
 IS_STAGED = (
-    f"{{file}}.size_bytes > {SMALL_BYTES}"
-    " AND {file}.prefix_hash IS NULL"
-    " AND {library}.hash_policy = 'candidates'"
+    f"{IS_LARGE} AND {{file}}.prefix_hash IS NULL AND {{library}}.hash_policy = 'candidates'"
 )
 
 

@@ -294,6 +294,13 @@ library_files = new_table(
         where="prefix_hash IS NOT NULL AND NOT is_missing",
     ),
     partial_index("ix_library_files_needs_hash", "id", where="needs_hash"),
+    # Large files of one size are read together.
+    partial_index(
+        "ix_library_files_large_needs_hash",
+        "size_bytes",
+        "id",
+        where="needs_hash AND size_bytes > 262144",
+    ),
     # Few, and looked at by every hash job: they may have turned up elsewhere.
     partial_index(
         "ix_library_files_missing", "id", where="is_missing AND content_hash IS NOT NULL"

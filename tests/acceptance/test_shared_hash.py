@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.engine import RowMapping
 
-from control_plane.policy.hashing import SHARD_FILES, cut
+from control_plane.policy.shards import by_id
 from mediaplane.client import Client
 from mediaplane.locations import Locations
 from mediaplane.protocol.database import Database
@@ -22,7 +22,7 @@ from tests.support.waiting import eventually
 
 FILES = 9000
 FILE_BYTES = 64
-SHARDS = [files for _, _, files, _ in cut(((n, FILE_BYTES) for n in range(FILES)), SHARD_FILES)]
+SHARDS = [shard.files for shard in by_id((n, FILE_BYTES) for n in range(FILES))]
 SLOTS = 1
 SETTINGS = {
     "MEDIAPLANE_SLOTS": str(SLOTS),

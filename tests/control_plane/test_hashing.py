@@ -4,11 +4,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sqlalchemy import Connection, select, update
 
-from control_plane.policy import admission, hashing
+from control_plane.policy import admission, shards
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.tables import job_items, libraries, library_files
 from tests.support.databases import Databases
@@ -66,6 +64,16 @@ def plan(conn: Connection, library: str | None = None) -> Planned:
     )  # fmt: skip
 
 
+def payload(first: int, last: int, smallest: int, largest: int) -> dict[str, Any]:
+    return {
+        "first_file_id": first,
+        "last_file_id": last,
+        "smallest_bytes": smallest,
+        "largest_bytes": largest,
+        "is_prefix": False,
+    }
+
+
 def change(conn: Connection, file_id: int, **columns: Any) -> None:
     conn.execute(update(library_files).where(library_files.c.id == file_id).values(**columns))
 
@@ -73,28 +81,6 @@ def change(conn: Connection, file_id: int, **columns: Any) -> None:
 def hashed_ids(conn: Connection) -> list[int]:
     query = select(library_files.c.id).where(library_files.c.content_hash.is_not(None))
     return list(conn.scalars(query.order_by(library_files.c.id)))
-
-
-@given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 12))), st.integers(1, 5))
-def test_shards_hold_every_file_once_in_order_and_within_the_limits(
-    gaps: list[tuple[int, int]], most_files: int
-) -> None:
-    files, file_id = [], 0
-    for gap, size in gaps:
-        file_id += gap
-        files.append((file_id, size))
-    shards = list(hashing.cut(iter(files), most_files, most_bytes=20))
-    held = []
-    for number, (first, last, count, size) in enumerate(shards):
-        inside = [file for file in files if first <= file[0] <= last]
-        assert (inside[0][0], inside[-1][0]) == (first, last)
-        assert (count, size) == (len(inside), sum(file[1] for file in inside))
-        assert count <= most_files
-        assert size - inside[-1][1] < 20  # only its last file takes it over
-        is_full = count == most_files or size >= 20
-        assert is_full or number == len(shards) - 1
-        held += inside
-    assert held == files
 
 
 def test_files_of_one_size_are_hashed_and_a_file_of_its_own_size_is_not(conn: Connection) -> None:
@@ -233,28 +219,17 @@ def test_the_mark_moves_when_its_name_is_not_the_first_any_more(conn: Connection
     assert plan(conn).marked == [back, copy]
 
 
-def test_the_shards_of_a_small_library_are_many_and_those_of_a_large_one_large() -> None:
-    small, large = (
-        [files for _, _, files, _ in hashing.cut(((n, 1) for n in range(total)), 8000)]
-        for total in (9000, 200_000)
-    )
-    assert small == [1000, 1125, 1265, 1423, 1601, 1801, 785]
-    assert max(large) == 8000
-    assert large[-5:-1] == [8000] * 4
-    assert sum(large) == 200_000
-
-
 def test_the_totals_of_a_job_are_those_of_its_shards(
     conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hashing, "SHARD_FILES", 2)
+    monkeypatch.setattr(shards, "SHARD_FILES", 2)
     ids = add_files(conn, "photos", [{"size_bytes": size} for size in (4, 4, 9, 9, 9)])
     planned = plan(conn)
     assert (planned.total_items, planned.total_bytes) == (5, 35)
     assert planned.shards == [
         (
             f"files-{first}-{last}",
-            {"first_file_id": first, "last_file_id": last, "is_prefix": False},
+            payload(first, last, 0, 262_144),
             files,
             size,
         )
@@ -264,6 +239,16 @@ def test_the_totals_of_a_job_are_those_of_its_shards(
             (ids[4], ids[4], 1, 9),
         )
     ]
+
+
+def test_large_files_are_cut_by_their_sizes_and_small_ones_by_their_ids(conn: Connection) -> None:
+    sizes = (900_000, 5, 300_000, 900_000, 5, 300_000)
+    ids = add_files(conn, "photos", [{"size_bytes": size} for size in sizes])
+    *beginnings, large, small = plan(conn).shards
+    assert [one[0] for one in beginnings] == [f"prefix-{ids[0]}-{ids[5]}"]
+    assert small == (f"files-{ids[1]}-{ids[4]}", payload(ids[1], ids[4], 0, 262_144), 2, 10)
+    key = f"files-{ids[0]}-{ids[5]}-of-300000-to-900000"
+    assert large == (key, payload(ids[0], ids[5], 300_000, 900_000), 4, 2_400_000)
 
 
 def test_a_job_for_one_library_is_given_the_files_of_that_one(conn: Connection) -> None:

@@ -179,6 +179,8 @@ def test_a_hash_is_cut_into_items_that_cover_its_files(control: ControlPlane) ->
     assert row["payload"] == {
         "first_file_id": files[0],
         "last_file_id": files[-1],
+        "smallest_bytes": 0,
+        "largest_bytes": 262_144,
         "is_prefix": False,
     }
     assert row["job_id"] == job_id(job)

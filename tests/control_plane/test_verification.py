@@ -6,7 +6,7 @@ import pytest
 from grpc import StatusCode
 from sqlalchemy import select
 
-from control_plane.policy import hashing
+from control_plane.policy import shards as cutting
 from mediaplane.protocol import kinds
 from mediaplane.protocol.tables import job_items
 from mediaplane.protocol.values import JobKind
@@ -37,6 +37,10 @@ def shards(control: ControlPlane, job: pb.Job) -> list[dict[str, Any]]:
         return list(conn.scalars(query.order_by(job_items.c.id)))
 
 
+def payload(first: int, last: int) -> dict[str, Any]:
+    return kinds.encode(kinds.HashItemPayload(first, last))
+
+
 def refused(control: ControlPlane, library: str = PHOTOS) -> Refusal:
     request = pb.CreateJobRequest(job=pb.Job(kind=VERIFY, library=library))
     return refusal(control.jobs.CreateJob, request)
@@ -57,16 +61,16 @@ def test_a_verify_job_is_given_the_present_hashed_files_of_its_library(
 ) -> None:
     job = photos.create(VERIFY, PHOTOS)
     assert (job.total_items, job.total_bytes) == (4, 40)
-    assert shards(photos, job) == [{"first_file_id": 1, "last_file_id": 4, "is_prefix": False}]
+    assert shards(photos, job) == [payload(1, 4)]
 
 
 def test_a_verify_job_is_cut_into_shards(
     photos: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hashing, "SHARD_FILES", 3)
+    monkeypatch.setattr(cutting, "SHARD_FILES", 3)
     assert shards(photos, photos.create(VERIFY, PHOTOS)) == [
-        {"first_file_id": 1, "last_file_id": 3, "is_prefix": False},
-        {"first_file_id": 4, "last_file_id": 4, "is_prefix": False},
+        payload(1, 3),
+        payload(4, 4),
     ]
 
 

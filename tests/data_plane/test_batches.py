@@ -1,16 +1,32 @@
 """Many files of one root are hashed in windows, those that come from the disk several at once."""
 
+import errno
+import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterator
-from itertools import chain, count
+from contextlib import contextmanager
+from itertools import chain, count, cycle
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from blake3 import blake3
+from hypothesis import given
+from hypothesis import strategies as st
 
-from data_plane import batches
+from data_plane import batches, digests
 from data_plane.batches import File, answer_files
-from data_plane.digests import CHANGED, ENDS, HEAD_BYTES, TAIL_BYTES, Answer, hash_at_once
+from data_plane.digests import (
+    BLOCK_BYTES,
+    CHANGED,
+    ENDS,
+    HEAD_BYTES,
+    TAIL_BYTES,
+    Answer,
+    hash_at_once,
+)
 from tests.support.scanning import put
 
 FILES = 100
@@ -95,3 +111,132 @@ def test_a_file_that_took_the_place_of_the_one_found_gets_no_hash(
     opened = [os.open(tmp_path / name, os.O_RDONLY) for name in ("found", "opened")]
     hashes = [hash_at_once(descriptor, found, 5, 1, algorithm) for descriptor in opened]
     assert hashes == [blake3(b"found").digest(), CHANGED]
+
+
+# What files of one size may begin with: each part is as long as what is compared at once.
+PARTS = [bytes([number]) * BLOCK_BYTES for number in range(3)]
+HASHERS: dict[str, Any] = {"blake3": blake3, "sha256": hashlib.sha256}
+
+
+def alike(folder: Path, contents: list[bytes], algorithm: str = "blake3") -> list[File]:
+    """Make files that follow each other, and return what is asked of them."""
+    for number, content in enumerate(contents):
+        (folder / str(number)).write_bytes(content)
+        os.utime(folder / str(number), ns=(1, 1))
+    return [(b"%d" % number, len(one), 1, algorithm) for number, one in enumerate(contents)]
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[int]:
+    descriptor = os.open(folder, os.O_PATH)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@given(
+    contents=st.integers(1, 4).flatmap(
+        lambda length: st.lists(
+            st.lists(st.sampled_from(PARTS), min_size=length, max_size=length).map(b"".join),
+            min_size=2,
+            max_size=8,
+        )
+    ),
+    end=st.binary(max_size=3),
+    algorithm=st.sampled_from(sorted(HASHERS)),
+)
+def test_files_of_one_size_are_told_apart_wherever_they_differ(
+    contents: list[bytes], end: bytes, algorithm: str
+) -> None:
+    with TemporaryDirectory() as place, opened(Path(place)) as folder:
+        whole = [content + end for content in contents]
+        files = alike(Path(place), whole, algorithm)
+        before = os.listdir("/proc/self/fd")
+        assert answers(folder, files) == [HASHERS[algorithm](one).digest() for one in whole]
+        assert os.listdir("/proc/self/fd") == before
+
+
+@pytest.fixture
+def hashed_bytes(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How many bytes went through a hash function."""
+    counted: Counter[str] = Counter()
+
+    class Counting:
+        def __init__(self, hasher: Any = None) -> None:
+            self._hasher = hasher or blake3()
+
+        def update(self, content: bytes) -> None:
+            counted["bytes"] += len(content)
+            self._hasher.update(content)
+
+        def copy(self) -> "Counting":
+            return Counting(self._hasher.copy())
+
+        def digest(self) -> bytes:
+            return bytes(self._hasher.digest())
+
+    monkeypatch.setitem(digests._HASHERS, "blake3", Counting)
+    return counted
+
+
+def test_what_copies_have_in_common_is_hashed_once(
+    tmp_path: Path, hashed_bytes: Counter[str]
+) -> None:
+    copy, other = b"".join(PARTS), PARTS[0] + PARTS[0] + PARTS[2]
+    files = alike(tmp_path, [copy, copy, other, copy, other])
+    with opened(tmp_path) as folder:
+        found = answers(folder, files)
+    assert found == [blake3(one).digest() for one in (copy, copy, other, copy, other)]
+    assert hashed_bytes["bytes"] == 5 * BLOCK_BYTES
+
+
+def test_a_copy_that_cannot_be_hashed_fails_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One is gone, one was written to since the scan, one while it is read, one cannot be read."""
+    content = b"".join(PARTS)
+    files = alike(tmp_path, [content] * 6)
+    (tmp_path / "1").unlink()
+    os.utime(tmp_path / "2", ns=(2, 2))
+    read_into = os.readv
+    broken, changing = (os.stat(tmp_path / name).st_ino for name in "34")
+    reads: Counter[int] = Counter()
+
+    def readv(descriptor: int, buffers: list[bytearray]) -> int:
+        inode = os.fstat(descriptor).st_ino
+        reads[inode] += 1
+        if inode == broken and reads[inode] == 2:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        if inode == changing and reads[inode] == 2:
+            (tmp_path / "4").write_bytes(content)
+        return read_into(descriptor, buffers)
+
+    monkeypatch.setattr(os, "readv", readv)
+    with opened(tmp_path) as folder:
+        found = answers(folder, files)
+    assert [one if isinstance(one, bytes) else one[0] for one in found] == [
+        blake3(content).digest(),
+        "not_found",
+        "changed",
+        "io_error",
+        "changed",
+        blake3(content).digest(),
+    ]
+    assert reads[broken] == reads[changing] - 1 == 2, "both faults have happened"
+
+
+def test_a_block_that_comes_in_pieces_is_compared_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = PARTS[0] + PARTS[1]
+    files = alike(tmp_path, [content, content])
+    read_into = os.readv
+    lengths = cycle((1000, BLOCK_BYTES))
+
+    def readv(descriptor: int, buffers: list[bytearray]) -> int:
+        return read_into(descriptor, [memoryview(buffers[0])[: next(lengths)]])
+
+    monkeypatch.setattr(os, "readv", readv)
+    with opened(tmp_path) as folder:
+        assert answers(folder, files) == [blake3(content).digest()] * 2

@@ -10,7 +10,7 @@ import pytest
 from blake3 import blake3
 from sqlalchemy import text
 
-from control_plane.policy import hashing
+from control_plane.policy import shards
 from data_plane.executor import Context, Executor, HashResult, HashTask
 from data_plane.executors.hash import hash_shard
 from data_plane.registry import EXECUTORS
@@ -36,7 +36,7 @@ def root() -> Iterator[Path]:
 
 @pytest.fixture
 def tiny_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hashing, "SHARD_FILES", 1)
+    monkeypatch.setattr(shards, "SHARD_FILES", 1)
 
 
 def sparse(root: Path, name: str, size_bytes: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from control_plane.policy import hashing, trash
+from control_plane.policy import shards, trash
 from data_plane import verification
 from data_plane.executor import Fail
 from data_plane.executors.verify import Verdict
@@ -184,7 +184,7 @@ def test_a_worker_that_takes_over_does_not_read_finished_shards_again(
 ) -> None:
     with Worker(database.data), control_loops(database):
         hashed_library(desk, root, b"a", b"b", b"c")
-    monkeypatch.setattr(hashing, "SHARD_FILES", 1)
+    monkeypatch.setattr(shards, "SHARD_FILES", 1)
     job_id = desk.create(JobKind.VERIFY)
     first, *_ = desk.items(job_id)
     desk.change(

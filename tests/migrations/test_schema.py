@@ -40,6 +40,7 @@ REVISIONS = [
     "0024_regrouping",
     "0025_active_verify",
     "0026_thumbnail_claims",
+    "0027_large_files",
 ]
 # They change rows, and no table.
 OF_ROWS_ONLY = {"0015_prefix_and_end"}

@@ -1,0 +1,99 @@
+"""Cuts the files of a job into shards, which many workers share."""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
+
+from mediaplane.protocol.kinds import ANY_BYTES
+
+# A shard ends at whichever comes first: large enough that its bookkeeping does not count (with
+# 2,000 files in each, SQLite took a third longer for a whole job), small enough that a worker which
+# dies loses little. The first are smaller: workers share a small library as well.
+SHARD_FILES = 8000
+SHARD_BYTES = 256 << 20
+_FIRST_FILES = 1000
+# Of very much a shard may be this part, so that all of them can be added at once.
+_PART = 1000
+
+# Id and size.
+File = tuple[int, int]
+
+
+class Shard(NamedTuple):
+    """The files of a job whose ids and sizes lie in these ranges, ends included."""
+
+    first_id: int
+    last_id: int
+    smallest_bytes: int
+    largest_bytes: int
+    files: int
+    size_bytes: int
+
+
+class _Room:
+    """What a shard may hold, which grows with what the shards before it hold."""
+
+    def __init__(self, most_files: int) -> None:
+        self._most_files = most_files
+        self._done_files = self._done_bytes = 0
+
+    def is_filled(self, files: int, size_bytes: int) -> bool:
+        """Tell whether a shard with so much in it is to end."""
+        usual = min(self._most_files, _FIRST_FILES + self._done_files // 8)
+        most_files = max(usual, self._done_files // _PART)
+        return files >= most_files or size_bytes >= max(SHARD_BYTES, self._done_bytes // _PART)
+
+    def passed(self, shard: Shard) -> Shard:
+        """Count a shard that has ended."""
+        self._done_files += shard.files
+        self._done_bytes += shard.size_bytes
+        return shard
+
+
+def by_id(
+    files: Iterable[File],
+    sizes: tuple[int, int] = (0, ANY_BYTES),
+    most_files: int | None = None,
+) -> Iterator[Shard]:
+    """Yield shards of files that come in the order of their ids, with sizes of this range."""
+    room = _Room(most_files or SHARD_FILES)
+    first = last = count = size_bytes = 0
+    for file_id, file_bytes in files:
+        first, last = (first if count else file_id), file_id
+        count, size_bytes = count + 1, size_bytes + file_bytes
+        if room.is_filled(count, size_bytes):
+            yield room.passed(Shard(first, last, *sizes, count, size_bytes))
+            count = size_bytes = 0
+    if count:
+        yield Shard(first, last, *sizes, count, size_bytes)
+
+
+def by_size(files: Iterable[File]) -> Iterator[Shard]:
+    """Yield shards of files that come in the order of their sizes, those of one size in one shard.
+
+    So copies are read side by side, and hashed once. Very many or very large files of one size are
+    shared by several workers instead.
+    """
+    room = _Room(SHARD_FILES)
+    held: list[File] = []
+    size_bytes = 0
+    for file_bytes, run in groupby(files, key=itemgetter(1)):
+        alike = list(run)
+        is_shared = len(alike) > SHARD_FILES or file_bytes * len(alike) > SHARD_BYTES
+        # The sizes of a shard have no other one between them that is not in it.
+        if held and (is_shared or room.is_filled(len(held), size_bytes)):
+            yield room.passed(_of(held, size_bytes))
+            held, size_bytes = [], 0
+        if is_shared:
+            yield from by_id(alike, (file_bytes, file_bytes))
+        else:
+            held += alike
+            size_bytes += file_bytes * len(alike)
+    if held:
+        yield _of(held, size_bytes)
+
+
+def _of(files: list[File], size_bytes: int) -> Shard:
+    ids = [file_id for file_id, _bytes in files]
+    return Shard(min(ids), max(ids), files[0][1], files[-1][1], len(files), size_bytes)
