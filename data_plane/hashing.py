@@ -8,8 +8,9 @@ from sqlalchemy.sql.elements import TextClause
 from data_plane.executor import HashResult, HashTask, PrefixTask, ToHash
 from data_plane.output import HASHED_BYTES, HASHED_FILES
 from mediaplane.protocol import kinds
+from mediaplane.protocol.bulk import update_many
 from mediaplane.protocol.clock import NOW_SQL
-from mediaplane.protocol.database import Database, count, lock, update_many
+from mediaplane.protocol.database import Database, count, lock
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.duplicates import DUPLICATES, summarise_files
 from mediaplane.protocol.values import HashAlgorithm, JobKind

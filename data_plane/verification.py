@@ -9,8 +9,9 @@ from sqlalchemy import Row as Found
 from data_plane.executor import Fail, ToHash
 from data_plane.executors.verify import Known, Verdict, VerifyTask
 from mediaplane.protocol import kinds
+from mediaplane.protocol.bulk import update_many
 from mediaplane.protocol.clock import NOW_SQL
-from mediaplane.protocol.database import Database, lock, update_many
+from mediaplane.protocol.database import Database, lock
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.duplicates import DUPLICATES
 from mediaplane.protocol.values import HashAlgorithm, JobKind

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from control_plane.store.sql import prepared
-from mediaplane.protocol.database import update_many
+from mediaplane.protocol.bulk import update_many
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.values import ScanChange
 

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from control_plane.store.sql import prepared
+from mediaplane.protocol.bulk import update_many
 from mediaplane.protocol.clock import database_time
-from mediaplane.protocol.database import lock, update_many
+from mediaplane.protocol.database import lock
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.duplicates import DUPLICATES
 from mediaplane.protocol.statements import among, id_list

@@ -1,6 +1,8 @@
 """Compares what a walk sees with what is known, both in the byte order of whole paths."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from itertools import islice
 from operator import itemgetter
 from typing import Any
@@ -10,16 +12,22 @@ from data_plane.file_states import signed64, storable_time
 
 BATCH = 5000
 _HELD_BACK_SECONDS = 0.5
+# What the walk may be ahead of the database, which has one writer at a time.
+BATCHES_AHEAD = 4
 # The code of a mount point that the walk did not enter.
 OTHER_FILESYSTEM = "other_filesystem"
 _SIZE = itemgetter(Seen._fields.index("size_bytes"))
 
 
 class _Differences:
-    """Counts what a scan finds and reports it in batches."""
+    """Counts what a scan finds and reports it in batches, by a thread: the walk need not wait."""
 
-    def __init__(self, report: ScanReport, counts: ScanCounts, control: Control) -> None:
+    def __init__(
+        self, report: ScanReport, counts: ScanCounts, control: Control, writer: Executor
+    ) -> None:
         self._report = report
+        self._writer = writer
+        self._written: deque[Future[None]] = deque()
         self._control = control
         self._counts = counts
         self._changed: list[Seen] = []
@@ -75,12 +83,20 @@ class _Differences:
             self.flush()
 
     def flush(self) -> None:
-        """Report everything taken down so far, unless the scan is to end."""
+        """Have everything reported that was taken down so far, unless the scan is to end."""
         while self._report.is_held_back():
             self._control.wait(_HELD_BACK_SECONDS)
         self._control.check()
-        self._report.add(self._changed, self._missing, self._unseen)
+        self._written.append(
+            self._writer.submit(self._report.add, self._changed, self._missing, self._unseen)
+        )
         self._changed, self._missing, self._unseen = [], [], []
+        self.settle(BATCHES_AHEAD)
+
+    def settle(self, most: int = 0) -> None:
+        """Wait until no more than so many batches are still to be written."""
+        while len(self._written) > most:
+            self._written.popleft().result()
 
 
 class _Known:
@@ -123,18 +139,20 @@ def compare(
     walked: Iterator[list[Found] | Unseen], report: ScanReport, counts: ScanCounts, ctx: Context
 ) -> None:
     """Report what the walk shows and the database does not know, and the other way round."""
-    differences = _Differences(report, counts, ctx.control)
     known = _Known(report.known())
-    for found in walked:
-        if isinstance(found, Unseen):
-            _compare_unseen(found, known, differences)
-        elif known.pass_by_same(found):
-            differences.same(found)
-        else:
-            _compare_run(list(map(_as_stored, found)), known, differences)
-        ctx.control.items = counts.seen_files
-    _report_missing(known, None, differences)
-    differences.flush()
+    with ThreadPoolExecutor(1, "scan-report") as writer:
+        differences = _Differences(report, counts, ctx.control, writer)
+        for found in walked:
+            if isinstance(found, Unseen):
+                _compare_unseen(found, known, differences)
+            elif known.pass_by_same(found):
+                differences.same(found)
+            else:
+                _compare_run(list(map(_as_stored, found)), known, differences)
+            ctx.control.items = counts.seen_files
+        _report_missing(known, None, differences)
+        differences.flush()
+        differences.settle()
 
 
 def _as_stored(file: Found) -> Seen:

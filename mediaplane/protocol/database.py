@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -250,26 +250,6 @@ def count(conn: Connection, counter: "Counter", *labels: str, amount: float = 1)
 def channel(topic: Topic) -> str:
     """Return the channel of PostgreSQL's LISTEN and NOTIFY for a topic."""
     return f"mediaplane_{topic}"
-
-
-def update_many(
-    conn: Connection, sql: str, types: Mapping[str, str], rows: Sequence[tuple[Any, ...]]
-) -> None:
-    """Run an update for many rows: `{name}` in it stands for a value of each row.
-
-    `types` are the values' names, in the order of a row, with their types on PostgreSQL.
-    """
-    if not rows:
-        return
-    if conn.dialect.name == "sqlite":
-        marks = {name: f"?{place}" for place, name in enumerate(types, start=1)}
-        conn.exec_driver_sql(sql.format(**marks, source=""), list(rows))
-        return
-    # One statement for all: row by row it took PostgreSQL three times as long.
-    columns = ", ".join(f"%s::{kind}[]" for kind in types.values())
-    source = f" FROM unnest({columns}) AS new ({', '.join(types)})"
-    marked = sql.format(**{name: f"new.{name}" for name in types}, source=source)
-    conn.exec_driver_sql(marked, tuple(list(column) for column in zip(*rows, strict=True)))
 
 
 def try_lock(conn: Connection, name: str) -> bool:

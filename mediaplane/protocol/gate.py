@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, insert, text
 
-from mediaplane.protocol import history, statements, tables, tally
+from mediaplane.protocol import bulk, history, statements, tables, tally
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed, plane_of
 from mediaplane.protocol.driver import Row
@@ -184,18 +184,7 @@ def add_many(
     """Insert many plain rows through a write path, as fast as the driver can."""
     if not set(columns) <= path.inserts:
         raise GateRefused(f"{path} may not insert {sorted(set(columns) - path.inserts)}")
-    if not rows:
-        return
-    names = ", ".join(columns)
-    if conn.dialect.name == "sqlite":
-        marks = ", ".join("?" * len(columns))
-        sql = f"INSERT INTO {path.table} ({names}) VALUES ({marks})"
-        conn.exec_driver_sql(sql, list(rows))
-        return
-    cursor = conn.connection.cursor()
-    with cursor.copy(f"COPY {path.table} ({names}) FROM STDIN") as copy:
-        for row in rows:
-            copy.write_row(row)
+    bulk.insert_many(conn, path.table, columns, rows)
 
 
 def announce_worker(

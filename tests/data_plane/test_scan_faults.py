@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+import threading
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -47,6 +48,8 @@ def crowded() -> Iterator[Path]:
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "BATCH", 1)
+    # So that what happens after a report happens before the walk goes on.
+    monkeypatch.setattr(comparison, "BATCHES_AHEAD", 0)
 
 
 class Meddler:
@@ -252,6 +255,59 @@ def test_a_scan_does_not_wait_for_its_verdict_when_it_is_told_to_end(
     with pytest.raises((Cancelled, LeaseLost, Interrupted)):
         scan(ScanTask("pictures", bytes(root), report), context(control))
     assert len(report.verdicts) >= 998
+
+
+class SlowReport(MemoryReport):
+    """Takes a batch only when the walk has come to another one, or to its end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_walked_on = threading.Event()
+        self.batches_seen = 0
+
+    def is_held_back(self) -> bool:
+        self.batches_seen += 1
+        if self.batches_seen > 1:
+            self.is_walked_on.set()
+        return False
+
+    def add(
+        self, changed: Sequence[Seen], missing: Sequence[Seen], unseen: Sequence[Unseen]
+    ) -> None:
+        assert self.is_walked_on.wait(60), "the walk waits for its report"
+        super().add(changed, missing, unseen)
+
+
+def test_the_walk_goes_on_while_a_report_is_written(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparison, "BATCH", 1)
+    names = [b"%02d" % number for number in range(20)]
+    for name in names:
+        put(root, name)
+    report = scanned(root, SlowReport())
+    assert [file.rel_path for file in report.changed] == names
+
+
+def test_a_report_that_cannot_be_written_ends_the_walk(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparison, "BATCH", 1)
+    for number in range(20):
+        put(root, b"%02d" % number)
+
+    class Refused(MemoryReport):
+        def add(
+            self, changed: Sequence[Seen], missing: Sequence[Seen], unseen: Sequence[Unseen]
+        ) -> None:
+            self.adds += 1
+            raise LeaseLost
+
+    report = Refused()
+    with pytest.raises(LeaseLost):
+        scanned(root, report)
+    assert report.adds <= 2 * comparison.BATCHES_AHEAD
+    assert report.counts is None
 
 
 class CountingReport(MemoryReport):
