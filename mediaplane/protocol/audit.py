@@ -27,6 +27,7 @@ _INSERT = (
 )
 # Where a connection keeps the lock under which the one change of its transaction is to be made.
 LOCK = "mediaplane_lock"
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(:lock, 0))"
 
 
 @dataclass
@@ -87,15 +88,16 @@ def change(conn: Connection, sql: str, bound: Mapping[str, Any]) -> list[Row]:
     if lock is None:
         return query_directly(conn, sql, bound)
     entry = pending()
+    bound = {**bound, "lock": lock}
     if entry is None:
-        return query_after(conn, lock, sql, bound)
+        return query_after(conn, _LOCK, sql, bound)
     insert = _INSERT.format(now=NOW_SQL[conn.dialect.name])
     with_entry = (
         f"WITH changed AS ({sql}), entry AS ({insert}"
         " WHERE EXISTS (SELECT FROM changed) RETURNING id AS entry_id)"
         " SELECT changed.*, (SELECT entry_id FROM entry) AS entry_id FROM changed"
     )
-    rows = query_after(conn, lock, with_entry, {**bound, **_values(entry)})
+    rows = query_after(conn, _LOCK, with_entry, {**bound, **_values(entry)})
     if rows:
         entry.row_id = rows[0]["entry_id"]
     return rows
