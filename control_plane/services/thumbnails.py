@@ -18,7 +18,7 @@ from mediaplane.protocol.values import ThumbnailFormat
 from mediaplane.v1 import thumbnail_service_pb2 as pb
 from mediaplane.v1.thumbnail_service_pb2_grpc import ThumbnailServiceServicer
 
-# Some megabytes, twice.
+# Pictures that were asked for lately: 3 MB of them, and at most twice that.
 _REMEMBERED = 20_000
 
 

@@ -19,8 +19,9 @@ _FIRST_IS_KNOWN = (
     "EXISTS (SELECT FROM thumbnails"
     " WHERE file_id = :first AND size_px = :size_px AND format = :format)"
 )
-# Of an array whose length PostgreSQL cannot see: it would seek another plan for each.
-_WANTED = "unnest((SELECT CAST(:wanted AS BIGINT[]))) AS wanted (file_id)"
+# An array whose length PostgreSQL cannot see: it would seek another plan for each. Without the
+# outer cast it would be a query to compare with.
+_WANTED = "ANY (CAST((SELECT CAST(:wanted AS BIGINT[])) AS BIGINT[]))"
 
 
 class Kind(NamedTuple):
@@ -68,18 +69,15 @@ def add_unknown(
 def _add(is_owned: str) -> str:
     now, names = NOW_SQL[DIALECT], "file_id, group_key, media_type, file_version"
     return (
-        "WITH fresh AS (SELECT f.id AS file_id, f.media_type, f.file_version, COALESCE("
+        "WITH fresh AS (SELECT f.id AS file_id, f.media_type,"
+        f"  {VERSION_SQL[DIALECT]} AS file_version, COALESCE("
         "   NULLIF(:group_key, ''), 'libraries/' || f.library_id || '/files/' || f.id"
-        f"  ) AS group_key FROM {_WANTED}"
-        "  CROSS JOIN LATERAL (SELECT f.id, f.library_id, f.media_type,"
-        f"   {VERSION_SQL[DIALECT]} AS file_version FROM library_files f"
-        "    WHERE f.id = wanted.file_id AND f.library_id = :library AND NOT f.is_missing"
-        "    AND f.media_type IS NOT NULL OFFSET 0) AS f"
-        "  WHERE EXISTS (SELECT FROM libraries l"
-        f"   WHERE l.slug = :library AND l.deleted_at IS NULL{is_owned})"
-        "  AND NOT EXISTS (SELECT FROM thumbnails t WHERE t.file_id = f.id"
-        "   AND t.size_px = :size_px AND t.format = :format AND t.file_version = f.file_version"
-        "   OFFSET 0))"
+        "  ) AS group_key FROM library_files f"
+        f" WHERE f.id = {_WANTED} AND f.library_id = :library AND NOT f.is_missing"
+        "  AND f.media_type IS NOT NULL AND EXISTS (SELECT FROM libraries l"
+        f"  WHERE l.slug = :library AND l.deleted_at IS NULL{is_owned})"
+        f" AND NOT EXISTS (SELECT FROM thumbnails t WHERE t.file_id = {_WANTED}"
+        "   AND t.size_px = :size_px AND t.format = :format))"
         f" INSERT INTO thumbnails ({names}, size_px, format, created_at, updated_at)"
         f" SELECT {names}, :size_px, :format, {now}, {now} FROM fresh"
         f" WHERE {audit.IS_HELD} AND (SELECT count(*) FROM fresh) = :number"
