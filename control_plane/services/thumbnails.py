@@ -1,19 +1,25 @@
 """ThumbnailService: thumbnails in any size, on request."""
 
+from collections.abc import Sequence
 from functools import cache
 
 import grpc
 
 from control_plane.policy import thumbnails as rules
+from control_plane.policy.recollection import Recollection
 from control_plane.services import media_wire, names, paging, wire
 from control_plane.store import files, thumbnails
 from mediaplane.errors import InvalidArgument, NotFound
 from mediaplane.identity import caller
 from mediaplane.protocol import audit
 from mediaplane.protocol.database import Database
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.values import ThumbnailFormat
 from mediaplane.v1 import thumbnail_service_pb2 as pb
 from mediaplane.v1.thumbnail_service_pb2_grpc import ThumbnailServiceServicer
+
+# Pictures that were asked for lately: 3 MB of them, and at most twice that.
+_REMEMBERED = 20_000
 
 
 class ThumbnailService(ThumbnailServiceServicer):
@@ -22,12 +28,13 @@ class ThumbnailService(ThumbnailServiceServicer):
     def __init__(self, database: Database, capacity: int) -> None:
         self._database = database
         self._capacity = capacity
+        self._lately: Recollection[thumbnails.Picture] = Recollection(_REMEMBERED)
 
     def RequestThumbnail(
         self, request: pb.RequestThumbnailRequest, context: grpc.ServicerContext
     ) -> pb.Thumbnail:
         wanted = _wanted(request)
-        (row,) = rules.request(self._database, caller().tenant_id, [wanted], self._capacity)
+        (row,) = self._request([wanted])
         return media_wire.thumbnail(row, wanted.library)
 
     def BatchRequestThumbnails(
@@ -40,7 +47,7 @@ class ThumbnailService(ThumbnailServiceServicer):
         wanted = [_wanted(one) for one in request.requests]
         libraries = {one.library for one in wanted}
         audit.concerns(f"libraries/{libraries.pop()}" if len(libraries) == 1 else "libraries/-")
-        rows = rules.request(self._database, caller().tenant_id, wanted, self._capacity)
+        rows = self._request(wanted)
         answer = pb.BatchRequestThumbnailsResponse()
         for one, row in zip(wanted, rows, strict=True):
             media_wire.fill_thumbnail(answer.thumbnails.add(), row, one.library)
@@ -99,11 +106,20 @@ class ThumbnailService(ThumbnailServiceServicer):
         with self._database.read() as conn:
             return media_wire.cleanup(rules.get_cleanup(conn, caller().tenant_id, cleanup_id))
 
+    def _request(self, wanted: Sequence[rules.Wanted]) -> list[Row]:
+        return rules.request(
+            self._database, caller().tenant_id, wanted, self._capacity, self._lately
+        )
+
 
 def _wanted(request: pb.RequestThumbnailRequest) -> rules.Wanted:
     library, file_id = names.file(request.file)
     return rules.Wanted(
-        library, file_id, request.size_px, _format(request.format), request.group_key
+        library,
+        file_id,
+        request.size_px or rules.DEFAULT_SIZE_PX,
+        _format(request.format),
+        request.group_key,
     )
 
 

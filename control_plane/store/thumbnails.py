@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import NamedTuple
+from typing import TypeAlias
 
 from sqlalchemy import Connection
 
@@ -35,7 +35,7 @@ _LOWEST = (
 # nothing is counted, which took as long for 1,600 as all else. If not, they are, no further
 # than it matters and by the index, whose order is asked for because PostgreSQL would rather read
 # the whole table.
-_FITS = (
+FITS = (
     f"((SELECT max(id) FROM thumbnails) - {_LOWEST} + 1 + {{more}} <= :capacity"
     " OR (SELECT count(*) FROM (SELECT 1 FROM thumbnails WHERE status = 'pending'"
     " ORDER BY media_type, id LIMIT :capacity) AS waiting) + {more} <= :capacity)"
@@ -46,16 +46,12 @@ _SHOWN = (
 )
 
 
-class Picture(NamedTuple):
-    """What there is one thumbnail of, as long as the file is the same."""
-
-    file_id: int
-    size_px: int
-    format: str
-
+# What there is one thumbnail of, as long as the file is the same: its id, the size in pixels and
+# the format. A plain tuple, because to name the three took six times as long.
+Picture: TypeAlias = tuple[int, int, str]
 
 # What is known of a new row without reading it back, which took as long as to write it.
-_NEW: Row = {"status": ThumbnailStatus.PENDING.value, "error_count": 0, "is_due": False}
+NEW: Row = {"status": ThumbnailStatus.PENDING.value, "error_count": 0, "is_due": False}
 _UNKNOWN = {"id": None, "is_due": False}
 # What a new row has of its file, in the order in which `_add` reads it.
 _handed_on = itemgetter("file_id", "group_key", "media_type", "file_version")
@@ -67,7 +63,7 @@ _OF_KNOWN = (
 
 def picture_of(row: Row) -> Picture:
     """Return which picture a thumbnail is of."""
-    return Picture(row["file_id"], row["size_px"], row["format"])
+    return row["file_id"], row["size_px"], row["format"]
 
 
 def look(
@@ -114,9 +110,10 @@ def add(conn: Connection, found: Mapping[Picture, Row], capacity: int) -> dict[P
     for (size_px, picture_format), of_files in _by_shape(found).items():
         wanted = [_handed_on(found[picture]) for picture in of_files.values()]
         bound = {"size_px": size_px, "format": picture_format, "wanted": json.dumps(wanted)}
-        for row in audit.change(conn, _add(conn.dialect.name), bound | {"capacity": capacity}):
-            picture = of_files[row["file_id"]]
-            added[picture] = {**found[picture], **_NEW, **row}
+        rows = audit.change(conn, _add(conn.dialect.name), bound | {"capacity": capacity})
+        for row_id, file_id, created_at in rows:
+            picture = of_files[file_id]
+            added[picture] = {**found[picture], **NEW, "id": row_id, "created_at": created_at}
     return added
 
 
@@ -127,7 +124,7 @@ def requeue(conn: Connection, ids: Sequence[int], capacity: int) -> dict[Picture
     dialect = conn.dialect.name
     these = among("id", "ids", dialect)
     due = f"{these} AND status = 'failed' AND retry_after <= {NOW_SQL[dialect]}"
-    fits = _FITS.format(more=f"(SELECT count(*) FROM thumbnails WHERE {due})")
+    fits = FITS.format(more=f"(SELECT count(*) FROM thumbnails WHERE {due})")
     bound = {"ids": id_list(ids, dialect), "capacity": capacity}
     rows = gate.take_all(conn, THUMBNAILS, "requeue", f"{these} AND {fits}", bound)
     return {picture_of(row): {**row, "is_due": False} for row in rows}
@@ -280,6 +277,6 @@ def _add(dialect: str) -> str:
         f"  WHERE {_THUMBNAIL} wanted.file_version{_ALONE[dialect]}))"
         f" INSERT INTO thumbnails ({names}, size_px, format, created_at, updated_at)"
         f" SELECT {names}, :size_px, :format, {now}, {now} FROM fresh"
-        f" WHERE {_FITS.format(more='(SELECT count(*) FROM fresh)')}"
+        f" WHERE {FITS.format(more='(SELECT count(*) FROM fresh)')}"
         " RETURNING id, file_id, created_at"
     )

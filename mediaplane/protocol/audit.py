@@ -5,15 +5,16 @@ that there is neither without the other, whatever dies at whatever moment.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, update
 
 from mediaplane.protocol.clock import NOW_SQL
-from mediaplane.protocol.driver import Row, query_after, query_directly
+from mediaplane.protocol.driver import Values, query_after, query_directly, query_values
 from mediaplane.protocol.tables import audit_log
 from mediaplane.protocol.values import Peer, Role
 
@@ -27,6 +28,10 @@ _INSERT = (
 )
 # Where a connection keeps the lock under which the one change of its transaction is to be made.
 LOCK = "mediaplane_lock"
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(:lock, 0))"
+# Where the lock may have been left alone, tells a change whether it is held; until the commit.
+_HOLD = "set_config('mediaplane.lock', 'held', true)"
+IS_HELD = "current_setting('mediaplane.lock', true) = 'held'"
 
 
 @dataclass
@@ -77,28 +82,37 @@ def append(conn: Connection, entry: Entry) -> int:
     return int(added["id"])
 
 
-def change(conn: Connection, sql: str, bound: Mapping[str, Any]) -> list[Row]:
-    """Make the one change of a write transaction and return its rows.
+def change(
+    conn: Connection, sql: str, bound: Mapping[str, Any], unless: str = ""
+) -> Sequence[Values]:
+    """Make the one change of a write transaction; return the values of its rows.
 
     On PostgreSQL its lock and its entry go with it, all in one round trip; where nothing changes,
-    there is no entry.
+    there is no entry. The lock is not waited for if `unless` is true there: a change that may come
+    to nothing so has the condition `IS_HELD`.
     """
     lock = conn.info.pop(LOCK, None)
     if lock is None:
-        return query_directly(conn, sql, bound)
+        return query_values(conn, sql, bound)
+    first = f"{_LOCK}, {_HOLD} WHERE NOT {unless}" if unless else _LOCK
+    bound = {**bound, "lock": lock}
     entry = pending()
     if entry is None:
-        return query_after(conn, lock, sql, bound)
-    insert = _INSERT.format(now=NOW_SQL[conn.dialect.name])
-    with_entry = (
+        return query_after(conn, first, sql, bound)
+    rows = query_after(conn, first, _with_entry(sql, conn.dialect.name), bound | _values(entry))
+    if rows:
+        entry.row_id = rows[0][0]
+    return [values[1:] for values in rows]
+
+
+@lru_cache(maxsize=64)
+def _with_entry(sql: str, dialect: str) -> str:
+    insert = _INSERT.format(now=NOW_SQL[dialect])
+    return (
         f"WITH changed AS ({sql}), entry AS ({insert}"
         " WHERE EXISTS (SELECT FROM changed) RETURNING id AS entry_id)"
-        " SELECT changed.*, (SELECT entry_id FROM entry) AS entry_id FROM changed"
+        " SELECT (SELECT entry_id FROM entry), changed.* FROM changed"
     )
-    rows = query_after(conn, lock, with_entry, {**bound, **_values(entry)})
-    if rows:
-        entry.row_id = rows[0]["entry_id"]
-    return rows
 
 
 def correct(conn: Connection, entry: Entry) -> None:

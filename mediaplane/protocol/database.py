@@ -125,11 +125,10 @@ class Database:
             )
             info[BEGIN] = "" if is_bare else _WORDS[self.dialect]
             if held and self.dialect == "postgresql":
-                lock_words = _LOCK.format(name=f"'mediaplane:{held}'")
                 if is_one_change:
-                    info[audit.LOCK] = lock_words
+                    info[audit.LOCK] = f"mediaplane:{held}"
                 else:
-                    info[BEGIN] += "; " + lock_words
+                    info[BEGIN] += "; " + _LOCK.format(name=f"'mediaplane:{held}'")
             try:
                 with nullcontext() if is_bare else conn.begin():
                     yield conn

@@ -8,15 +8,18 @@ from typing import Any
 from grpc import StatusCode
 from sqlalchemy import event, select, text
 
+from control_plane.store.thumbnails import QUEUE
+from mediaplane.protocol.database import Database
 from mediaplane.protocol.tables import audit_log, thumbnails
+from mediaplane.protocol.values import Plane
 from mediaplane.v1 import thumbnail_service_pb2 as pb
 from tests.support.control import ControlPlane, refusal, serving_control
 from tests.support.databases import Databases
 from tests.support.media import add_pictures, requested, requested_all
 from tests.support.waiting import eventually
 
-# Looked for, begun, added and written down; PostgreSQL takes all but the look in one.
-MOST_STATEMENTS = {"sqlite": 5, "postgresql": 2}
+# Looked for, begun, added and written down; PostgreSQL takes all of it in one.
+MOST_STATEMENTS = {"sqlite": 5, "postgresql": 1}
 FINISHED = 5_000
 
 
@@ -46,8 +49,57 @@ def test_a_new_thumbnail_and_five_hundred_take_few_statements(control: ControlPl
     for wanted in ([one], others):
         with statements(control) as sent:
             requested_all(control, *({"file": file} for file in wanted))
-        assert 2 <= len(sent) <= MOST_STATEMENTS[control.database.control.dialect]
+        assert 1 <= len(sent) <= MOST_STATEMENTS[control.database.control.dialect]
     assert codes(control) == ["OK", "OK"]
+
+
+def test_a_thumbnail_that_is_asked_for_again_takes_one_look(control: ControlPlane) -> None:
+    (file,) = add_pictures(control, "photos", 1)
+    first = requested(control, file)
+    with statements(control) as sent:
+        assert requested(control, file) == first
+    assert len(sent) == 1
+    assert "INSERT" not in sent[0][0]
+
+
+def test_a_batch_may_mix_what_is_known_to_others_with_what_is_new(
+    database: Databases, tmp_path: Path
+) -> None:
+    with serving_control(database, tmp_path) as control:
+        files = add_pictures(control, "photos", 6)
+        known = {file: requested(control, file) for file in files[1::2]}
+    # Another one remembers nothing of it.
+    (tmp_path / "other").mkdir()
+    with serving_control(database, tmp_path / "other") as control:
+        found = requested_all(control, *({"file": file} for file in files))
+        assert [one.file for one in found] == files
+        assert found[1::2] == list(known.values())
+        assert len({one.name for one in found}) == len(files)
+        assert codes(control) == ["OK"] * (len(known) + 1)
+
+
+def test_what_is_known_to_others_is_returned_while_somebody_else_writes(
+    database: Databases, tmp_path: Path
+) -> None:
+    with serving_control(database, tmp_path) as control:
+        (file,) = add_pictures(control, "photos", 1)
+        first = requested(control, file)
+    (tmp_path / "other").mkdir()
+    another = Database(database.url, Plane.CONTROL)
+    with serving_control(database, tmp_path / "other") as control, another.write(held=QUEUE):
+        assert requested(control, file) == first
+    another.close()
+
+
+def test_a_batch_of_one_group_and_one_of_a_group_each_are_added_alike(
+    control: ControlPlane,
+) -> None:
+    files = add_pictures(control, "photos", 4)
+    one = [{"file": file, "group_key": 'it\'s "one"'} for file in files[:2]]
+    each = [{"file": file, "group_key": f"{{{file}}}"} for file in files[2:]]
+    for wanted in (one, each):
+        found = requested_all(control, *wanted)
+        assert [{"file": got.file, "group_key": got.group_key} for got in found] == wanted
 
 
 def test_a_request_that_does_not_fit_changes_nothing_and_is_written_down_as_refused(
@@ -86,3 +138,4 @@ def test_what_waits_is_counted_by_its_index_among_thousands_that_are_made(
     # Once for the lowest id that waits, and once for their number.
     assert plan.count("ix_thumbnails_claim") == 2
     assert "Seq Scan on thumbnails" not in plan
+    assert "Seq Scan on library_files" not in plan

@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from control_plane.policy import thumbnails as rules
+from control_plane.policy.recollection import Recollection
 from mediaplane.errors import Overloaded
 from mediaplane.protocol.driver import Row
 from tests.support.databases import Databases
@@ -53,7 +54,7 @@ def add_media(database: Databases, *types: str) -> list[int]:
 
 def request(database: Databases, *files: int) -> list[Row]:
     wanted = [rules.Wanted("photos", file) for file in files]
-    return rules.request(database.control, None, wanted, CAPACITY)
+    return rules.request(database.control, None, wanted, CAPACITY, Recollection(CAPACITY))
 
 
 def look(conn: Connection) -> Queue:
