@@ -18,6 +18,8 @@ DEFAULT_SIZE = 50
 MAX_SIZE = 1000
 # Two of the largest pages.
 _REMEMBERED = 2 * MAX_SIZE
+# What a token says depends on nothing else, and to read or write one takes as long as 50 rows.
+REMEMBERED_TOKENS = 256
 _MAX_ID = 2**63 - 1
 _ID = re.compile(r"0|[1-9][0-9]{0,18}")
 # A path takes up to six times its bytes in a message, and a message has 4 MiB.

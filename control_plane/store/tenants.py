@@ -1,6 +1,7 @@
 """Tells which tenants there are, for pages of what all of them have."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection
@@ -31,13 +32,17 @@ def query_each(
     if tenant_id is None and conn.dialect.name == "postgresql":
         # In one round trip, which costs more than the question who they are. SQLite has none, and
         # cannot be asked like this.
-        of_each = query.replace(":tenant", "owner.tenant_id")
-        # What is compared PostgreSQL takes for rare. Of the hundred tenants that it expects it
-        # would rather plan every later page anew, which takes longer than to read it.
-        all_pages = (
-            f"{_OWNERS} SELECT page.* FROM owner, LATERAL ({of_each}) AS page"
-            " WHERE owner.tenant_id || '' = owner.tenant_id"
-        )
-        return query_values(conn, all_pages.replace("{table}", table), bound)
+        return query_values(conn, _of_each(table, query), bound)
     owners = owning(conn, table) if tenant_id is None else [tenant_id]
     return [row for one in owners for row in query_values(conn, query, {**bound, "tenant": one})]
+
+
+@lru_cache(maxsize=64)
+def _of_each(table: str, query: str) -> str:
+    of_each = query.replace(":tenant", "owner.tenant_id")
+    # What is compared PostgreSQL takes for rare. Of the hundred tenants that it expects it would
+    # rather plan every later page anew, which takes longer than to read it.
+    return (
+        f"{_OWNERS.format(table=table)} SELECT page.* FROM owner, LATERAL ({of_each}) AS page"
+        " WHERE owner.tenant_id || '' = owner.tenant_id"
+    )

@@ -19,8 +19,9 @@ from mediaplane.protocol.values import Plane
 
 DATA_PLANE_ROLE = "mediaplane_data_plane"
 MINIMUM_POSTGRESQL = 16
-# Where a connection keeps the words with which it is to begin transactions.
+# Where a connection keeps the words with which it is to begin transactions, and its `Line`.
 BEGIN = "mediaplane_begin"
+LINE = "mediaplane_line"
 _BUSY_SECONDS = 30.0
 _RETRY_SECONDS = 0.01
 _JSON = json.JSONDecoder()
@@ -155,7 +156,9 @@ def _postgresql_connected(plane: Plane) -> Any:
     # Its driver takes long to import, and SQLite does without.
     from psycopg.types.json import set_json_loads  # noqa: PLC0415
 
-    def prepare(raw: Any, _record: object) -> None:
+    from mediaplane.protocol.lines import Line  # noqa: PLC0415
+
+    def prepare(raw: Any, record: Any) -> None:
         version = raw.info.server_version
         if version < MINIMUM_POSTGRESQL * 10000:
             raise UnusableDatabase(
@@ -169,6 +172,7 @@ def _postgresql_connected(plane: Plane) -> Any:
                 raw.execute(f"SET ROLE {DATA_PLANE_ROLE}")
             choices += _BY_INDEX
         raw.execute("; ".join(f"SET {choice}" for choice in choices))
+        record.info[LINE] = Line(raw)
 
     return prepare
 
