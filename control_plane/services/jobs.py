@@ -26,7 +26,7 @@ from mediaplane.v1.job_service_pb2_grpc import JobServiceServicer
 MAX_WATCHED = 100
 # The metadata in which a watch says behind which event it begins.
 _POSITION = "mediaplane-event-id"
-_page = paging.writer(pb.ListJobsResponse, "jobs", wire.fill_job)
+_page = paging.writer(pb.ListJobsResponse, "jobs", wire.fill_job, job_pages.values)
 _FINAL = {wire.to_enum(pb.Job.State, status) for status in JOBS.final}
 
 
@@ -82,9 +82,10 @@ class JobService(JobServiceServicer):
                 kinds=kinds,
             )
         page, tail = paging.split(rows, limit)
-        token = _jobs_token(tail[0], tail[1], statuses, kinds) if tail else ""
         answer = _page(page)
-        answer.next_page_token = token
+        if tail:
+            created_at, job_id, *_ = job_pages.values(tail)
+            answer.next_page_token = _jobs_token(created_at, job_id, statuses, kinds)
         return answer
 
     def CancelJob(self, request: pb.CancelJobRequest, context: grpc.ServicerContext) -> pb.Job:

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection
 
 from control_plane.store import tenants
 from control_plane.store.sql import owned
-from mediaplane.protocol.driver import Values, query_values
+from mediaplane.protocol import texts
+from mediaplane.protocol.driver import Listed, Values, query_values
+from mediaplane.protocol.tables import jobs
 
 # What is shown of a job, in this order: where it stands in the page, what its message has by
 # another name or not at all, and what it has by the same name.
@@ -37,6 +38,11 @@ _BEFORE = {
     "postgresql": ["(created_at, id) < (:created_at, :id)"],
 }
 
+# Gives what a page has of a job, the values of `SHOWN`.
+values = texts.reader(
+    [str if name == "payload" else jobs.columns[name].type.python_type for name in SHOWN]
+)
+
 
 def one(conn: Connection, tenant_id: str | None, job_id: int) -> Values | None:
     """Return a job of a tenant, or of any, as the values of `SHOWN`."""
@@ -53,10 +59,10 @@ def page(
     before: tuple[int, int] | None,
     statuses: Sequence[str],
     kinds: Sequence[str],
-) -> list[Values]:
+) -> list[Listed]:
     """Return jobs of a tenant, or of all, newest first from behind a creation time and an id.
 
-    Each as the values of `SHOWN`.
+    `values` has those of each.
     """
     query = _query(conn.dialect.name, limit, before is not None, len(statuses), len(kinds))
     bound: dict[str, Any] = {f"status_{place}": status for place, status in enumerate(statuses)}
@@ -64,8 +70,8 @@ def page(
     if before:
         bound["created_at"], bound["id"] = before
     found = tenants.query_each(conn, tenant_id, "jobs", query, bound)
-    if tenant_id is None and found and found[0][2] != found[-1][2]:
-        found.sort(key=itemgetter(0, 1), reverse=True)
+    if tenant_id is None and found and values(found[0])[2] != values(found[-1])[2]:
+        found.sort(key=lambda row: values(row)[:2], reverse=True)
     return found[:limit]
 
 

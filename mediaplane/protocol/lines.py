@@ -33,25 +33,33 @@ class Line:
         self._names: OrderedDict[tuple[str, tuple[int, ...]], bytes] = OrderedDict()
         self._prepared = 0
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether the connection is in no transaction, so that what fails can be tried again."""
-        return self._pgconn.transaction_status == TransactionStatus.IDLE
-
-    def query(self, sql: str, bound: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    def values(self, sql: str, bound: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """Execute a query with its parameters written as `:name`; its errors are the driver's."""
+        result = self._ask(sql, bound)
+        types = Transformer(self._raw)
+        types.set_pgresult(result)
+        return types.load_rows(0, result.ntuples, tuple)
+
+    def texts(self, sql: str, bound: Mapping[str, Any]) -> list[Any]:
+        """Return the one column of such a query as the server has written it."""
+        result = self._ask(sql, bound)
+        value = result.get_value
+        return [value(place, 0) for place in range(result.ntuples)]
+
+    def _ask(self, sql: str, bound: Mapping[str, Any]) -> PGresult:
         words, names = _numbered(sql)
         types = Transformer(self._raw)
         values = types.dump_sequence([bound[name] for name in names], [PyFormat.AUTO] * len(names))
         key = words, tuple(types.types or ())
+        if self._pgconn.transaction_status != TransactionStatus.IDLE:
+            # Nothing may fail in a transaction, and so nothing is taken for prepared.
+            return _checked(self._pgconn.exec_params(words.encode(), values, key[1], types.formats))
         try:
-            result = self._execute(key, values, types.formats)
+            return self._execute(key, values, types.formats)
         except errors.InvalidSqlStatementName:
             # Deallocated, as the driver does with all when a transaction is rolled back.
             self._names.clear()
-            result = self._execute(key, values, types.formats)
-        types.set_pgresult(result)
-        return types.load_rows(0, result.ntuples, tuple)
+            return self._execute(key, values, types.formats)
 
     def _execute(self, key: tuple[str, tuple[int, ...]], values: Any, formats: Any) -> PGresult:
         name = self._names.get(key)
@@ -60,19 +68,20 @@ class Line:
             self._names[key] = name
         else:
             self._names.move_to_end(key)
-        return _checked(self._pgconn.exec_prepared(name, values, formats), ExecStatus.TUPLES_OK)
+        return _checked(self._pgconn.exec_prepared(name, values, formats))
 
     def _prepare(self, words: str, types: tuple[int, ...]) -> bytes:
         if len(self._names) >= KEPT:
             _, oldest = self._names.popitem(last=False)
-            _checked(self._pgconn.exec_(b"DEALLOCATE " + oldest))
+            _checked(self._pgconn.exec_(b"DEALLOCATE " + oldest), ExecStatus.COMMAND_OK)
         self._prepared += 1
         name = b"mediaplane_%d" % self._prepared
-        _checked(self._pgconn.prepare(name, words.encode(), types))
+        prepared = self._pgconn.prepare(name, words.encode(), types)
+        _checked(prepared, ExecStatus.COMMAND_OK)
         return name
 
 
-def _checked(result: PGresult, wanted: ExecStatus = ExecStatus.COMMAND_OK) -> PGresult:
+def _checked(result: PGresult, wanted: ExecStatus = ExecStatus.TUPLES_OK) -> PGresult:
     if result.status != wanted:
         raise errors.error_from_result(result)
     return result
