@@ -21,7 +21,6 @@ _FIGURES = ("file_count", "size_bytes", "total_size_bytes", "reclaimable_bytes")
 SHOWN = ("tenant_id", "hash_algorithm", "content_hash", *_FIGURES)
 # Behind these, whether a group is wanted and whether the summary is behind the files.
 values = texts.reader([str, str, bytes, int, int, int, int, bool, bool])
-_HASH = {"sqlite": "content_hash", "postgresql": "encode(content_hash, 'hex') AS content_hex"}
 # What ranks a group is a figure of it, negated.
 _RANKS = {"rank_by_count": "file_count", "rank_by_size": "total_size_bytes"}
 
@@ -136,7 +135,7 @@ def _look(
         bound |= zip(order.columns, after.key, strict=True)
         bound |= {"after_tenant": after.tenant_id, "next_hash": after.key[-1] + b"\0"}
     used = tuple(map(bool, wanted))
-    query = _query(conn.dialect.name, order, used, limit, is_later=after is not None)
+    query = _query(order, used, limit, is_later=after is not None)
     rows = tenants.query_each(conn, tenant_id, "duplicate_groups", query, bound)
     if rows and values(rows[0])[0] != values(rows[-1])[0]:
         # What ranks alike stays in the order of the tenants, in either direction.
@@ -146,17 +145,14 @@ def _look(
 
 # Remembered, because to write it out took a tenth of the time of a page.
 @lru_cache(maxsize=64)
-def _query(
-    dialect: str, order: Order, used: tuple[bool, ...], limit: int, *, is_later: bool
-) -> str:
+def _query(order: Order, used: tuple[bool, ...], limit: int, *, is_later: bool) -> str:
     """Return the query of a look, with the parts of a filter that are used."""
     behind = _behind(order) if is_later else ""
     direction = "DESC" if order.is_descending else "ASC"
     sequence = ", ".join(f"{column} {direction}" for column in order.columns)
-    shown = ", ".join(SHOWN).replace("content_hash", _HASH[dialect])
     # The limit is written out: as a parameter, PostgreSQL would plan the query anew each time.
     return (
-        f"SELECT {shown}, {_is_wanted(*used)} AS is_wanted, {IS_BEHIND} AS is_behind"
+        f"SELECT {', '.join(SHOWN)}, {_is_wanted(*used)} AS is_wanted, {IS_BEHIND} AS is_behind"
         " FROM duplicate_groups g"
         f" WHERE tenant_id = :tenant {behind} ORDER BY {sequence} LIMIT {limit}"
     )

@@ -10,12 +10,12 @@ from mediaplane.protocol.driver import Listed, Values
 # Rows of a page that are looked into again and again: its first and its last.
 _REMEMBERED = 256
 _QUOTED = re.compile(r'"((?:[^"\\]+|""|\\\\)*)"')
-# How a value of each type is read; bytes are written by `encode`, which needs no quotes.
+# How a value of each type is read.
 _READ: dict[type, Callable[[str], Any]] = {
     int: int,
     float: float,
     str: str,
-    bytes: bytes.fromhex,
+    bytes: lambda written: bytes.fromhex(written.removeprefix("\\x")),
     bool: "t".__eq__,
 }
 
