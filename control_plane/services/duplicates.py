@@ -46,10 +46,7 @@ class DuplicateService(DuplicateServiceServicer):
             if wanted.library_id:
                 tenant_id = libraries.get(conn, tenant_id, wanted.library_id)["tenant_id"]
             page, tail = groups.page(conn, tenant_id, order, wanted, limit=limit, after=after)
-        answer = _page(page)
-        if tail:
-            answer.next_page_token = _token(tail, order, wanted, is_of_all)
-        return answer
+        return _page(page, _token(tail, order, wanted, is_of_all) if tail else "")
 
     def ListDuplicateFiles(
         self, request: pb.ListDuplicateFilesRequest, context: grpc.ServicerContext

@@ -82,11 +82,8 @@ class JobService(JobServiceServicer):
                 kinds=kinds,
             )
         page, tail = paging.split(rows, limit)
-        answer = _page(page)
-        if tail:
-            created_at, job_id, *_ = job_pages.values(tail)
-            answer.next_page_token = _jobs_token(created_at, job_id, statuses, kinds)
-        return answer
+        token = _jobs_token(*job_pages.values(tail)[:2], statuses, kinds) if tail else ""
+        return _page(page, token)
 
     def CancelJob(self, request: pb.CancelJobRequest, context: grpc.ServicerContext) -> pb.Job:
         with self._database.write() as conn:

@@ -34,12 +34,15 @@ def writer(
     field: str,
     write: Callable[[Any, Values], None],
     values: Callable[[Listed], Values],
-) -> Callable[[Iterable[Listed]], Page]:
+) -> Callable[[Iterable[Listed], str], Page]:
     """Return what makes a page of rows, the values of which `write` writes into empty messages.
 
     A page is mostly asked for again, and to write a row in Python takes longer than to read it: so
     the bytes of each are remembered, by all that is in it. Bytes of pages one behind the other are
-    those of a page with the rows of all.
+    those of a page with the rows of all, and of one with its token alone.
+
+    The page is handed over as these bytes, which the server sends as they are: to make a message of
+    them, and the same bytes of that, would take as long as all else here.
     """
 
     @lru_cache(maxsize=_REMEMBERED)
@@ -48,7 +51,14 @@ def writer(
         write(getattr(page, field).add(), values(row))
         return page.SerializeToString()
 
-    return lambda rows: page_type.FromString(b"".join(map(page_of_one, rows)))
+    @lru_cache(maxsize=REMEMBERED_TOKENS)
+    def page_of_none(token: str) -> bytes:
+        return page_type(next_page_token=token).SerializeToString()
+
+    def page_of_all(rows: Iterable[Listed], token: str) -> Any:
+        return b"".join([*map(page_of_one, rows), page_of_none(token)])
+
+    return page_of_all
 
 
 def size(requested: int) -> int:
