@@ -22,8 +22,8 @@ class Line:
     """A connection, and what is prepared on it.
 
     Around a query the driver runs a good deal of Python, most of it to wait in whatever way its
-    caller wishes. The processor of an idle system is cold, and there this is a third of the time of
-    a query for fifty rows. Here libpq waits, and lets other threads run meanwhile.
+    caller wishes. The processor of an idle system is cold, and there this is a quarter of the time
+    of a query for fifty rows. Here libpq waits, and lets other threads run meanwhile.
     """
 
     def __init__(self, raw: Connection[Any]) -> None:
