@@ -18,7 +18,7 @@ from mediaplane.v1 import duplicate_service_pb2 as pb
 from mediaplane.v1.asset_service_pb2 import Asset
 from mediaplane.v1.duplicate_service_pb2_grpc import DuplicateServiceServicer
 
-_page = paging.writer(pb.ListDuplicateGroupsResponse, "groups", wire.fill_group, groups.values)
+_page = paging.writer(pb.ListDuplicateGroupsResponse, "groups", wire.fill_group)
 _ORDERS = {None: groups.COPIES, "copies": groups.COPIES, "reclaimable": groups.RECLAIMABLE}
 # The figures that a token has in front of the hash.
 _FIGURES = {

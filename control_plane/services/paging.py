@@ -33,7 +33,7 @@ def writer(
     page_type: type[Page],
     field: str,
     write: Callable[[Any, Values], None],
-    values: Callable[[Listed], Values],
+    values: Callable[[Any], Values] = tuple,
 ) -> Callable[[Iterable[Listed], str], Page]:
     """Return what makes a page of rows, the values of which `write` writes into empty messages.
 

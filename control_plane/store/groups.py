@@ -8,8 +8,7 @@ from sqlalchemy import Connection
 
 from control_plane.store import tenants
 from control_plane.store.sql import prepared
-from mediaplane.protocol import texts
-from mediaplane.protocol.driver import Listed, Values
+from mediaplane.protocol.driver import Values
 from mediaplane.protocol.duplicates import COUNTED, GROUPABLE, GROUPABLE_OF_TENANT, IS_BEHIND
 
 # With a filter a call looks at this many groups with each query, and at so many in all.
@@ -19,8 +18,6 @@ MAX_LOOKED_AT = 5 * LOOK_GROUPS
 # What a page shows of a group, in this order: whose and which it is, and its figures.
 _FIGURES = ("file_count", "size_bytes", "total_size_bytes", "reclaimable_bytes")
 SHOWN = ("tenant_id", "hash_algorithm", "content_hash", *_FIGURES)
-# Behind these, whether a group is wanted and whether the summary is behind the files.
-values = texts.reader([str, str, bytes, int, int, int, int, bool, bool])
 # What ranks a group is a figure of it, negated.
 _RANKS = {"rank_by_count": "file_count", "rank_by_size": "total_size_bytes"}
 
@@ -70,23 +67,21 @@ def page(
     *,
     limit: int,
     after: Position | None,
-) -> tuple[Sequence[Listed], Values | None]:
+) -> tuple[list[Values], Values | None]:
     """Return groups behind a position, and the group to go on behind if there may be more.
 
-    Those that `values` has of each begin with `SHOWN`, and so does the last one, which is as the
-    summary has it. Without a tenant, those of all: where several have one content, in the order of
-    the tenants.
+    Each begins with the values of `SHOWN`, and the last one's are those of the summary. Without a
+    tenant, those of all: where several have one content, in the order of the tenants.
     """
     # Without a filter every group is wanted, so the first look decides.
     look = LOOK_GROUPS if any(wanted) else limit + 1
     found: list[tuple[Values, Values]] = []  # each as the summary has it, and as it is shown
     tail = None
     for _ in range(0, MAX_LOOKED_AT, look):
-        listed = _look(conn, tenant_id, order, wanted, limit=look, after=after)
-        is_behind = bool(listed) and values(listed[0])[-1]
+        rows = _look(conn, tenant_id, order, wanted, limit=look, after=after)
+        is_behind = bool(rows) and rows[0][-1]
         if not is_behind and not any(wanted):
-            return listed[:limit], values(listed[limit - 1]) if len(listed) > limit else None
-        rows = [values(row) for row in listed]
+            return rows[:limit], rows[limit - 1] if len(rows) > limit else None
         shown = _counted(conn, rows) if is_behind else rows
         found += [(row, one) for row, one in zip(rows, shown, strict=True) if row[-2] and one]
         if len(found) > limit:
@@ -126,7 +121,7 @@ def _look(
     *,
     limit: int,
     after: Position | None,
-) -> list[Listed]:
+) -> list[Values]:
     """Return the next groups, each with whether it is wanted, and its summary behind the files."""
     bound: dict[str, object] = {}
     if any(wanted):
@@ -137,9 +132,9 @@ def _look(
     used = tuple(map(bool, wanted))
     query = _query(order, used, limit, is_later=after is not None)
     rows = tenants.query_each(conn, tenant_id, "duplicate_groups", query, bound)
-    if rows and values(rows[0])[0] != values(rows[-1])[0]:
+    if rows and rows[0][0] != rows[-1][0]:
         # What ranks alike stays in the order of the tenants, in either direction.
-        rows.sort(key=lambda row: order.key(values(row)), reverse=order.is_descending)
+        rows.sort(key=order.key, reverse=order.is_descending)
     return rows[:limit]
 
 

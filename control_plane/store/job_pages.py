@@ -69,7 +69,7 @@ def page(
     bound |= {f"kind_{place}": kind for place, kind in enumerate(kinds)}
     if before:
         bound["created_at"], bound["id"] = before
-    found = tenants.query_each(conn, tenant_id, "jobs", query, bound)
+    found = tenants.query_each_whole(conn, tenant_id, "jobs", query, bound)
     if tenant_id is None and found and values(found[0])[2] != values(found[-1])[2]:
         found.sort(key=lambda row: values(row)[:2], reverse=True)
     return found[:limit]

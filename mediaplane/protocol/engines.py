@@ -30,7 +30,7 @@ _IDLE = 0
 # Of a page of all tenants PostgreSQL expects a hundred times what it is, and would compile it.
 _INTERPRETED = "jit = off"
 # How rows are read that the server writes as texts.
-_WRITTEN = ("client_encoding = 'UTF8'", "bytea_output = hex")
+_ENCODED = "client_encoding = 'UTF8'"
 # All that the data plane asks for is few rows, in the order of an index. On tables whose
 # statistics are young PostgreSQL would rather read them whole; and that is the best plan whatever
 # the parameters, so it need not be sought again for each of the first executions.
@@ -168,7 +168,7 @@ def _postgresql_connected(plane: Plane) -> Any:
                 f" {MINIMUM_POSTGRESQL} or later."
             )
         set_json_loads(_read_json, raw)
-        choices = [_INTERPRETED, *_WRITTEN]
+        choices = [_INTERPRETED, _ENCODED]
         if plane is Plane.DATA:
             if raw.info.user != DATA_PLANE_ROLE:
                 raw.execute(f"SET ROLE {DATA_PLANE_ROLE}")

@@ -10,14 +10,8 @@ from mediaplane.protocol.driver import Listed, Values
 # Rows of a page that are looked into again and again: its first and its last.
 _REMEMBERED = 256
 _QUOTED = re.compile(r'"((?:[^"\\]+|""|\\\\)*)"')
-# How a value of each type is read.
-_READ: dict[type, Callable[[str], Any]] = {
-    int: int,
-    float: float,
-    str: str,
-    bytes: lambda written: bytes.fromhex(written.removeprefix("\\x")),
-    bool: "t".__eq__,
-}
+# How a value of each type is read. Of others no page has texts.
+_READ: dict[type, Callable[[str], Any]] = {int: int, float: float, str: str}
 
 
 def reader(types: Sequence[type]) -> Callable[[Listed], Values]:

@@ -7,18 +7,14 @@ from mediaplane.protocol import texts
 from mediaplane.protocol.driver import Values, query_rows
 from tests.support.databases import Databases
 
-TYPES = (str, str, bytes, int, float, bool)
-COLUMNS = (
-    "word TEXT, other TEXT, content BYTEA, number BIGINT, share DOUBLE PRECISION, flag BOOLEAN"
-)
+TYPES = (str, str, int, float)
+COLUMNS = "word TEXT, other TEXT, number BIGINT, share DOUBLE PRECISION"
 words = st.none() | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 rows = st.tuples(
     words,
     words,
-    st.none() | st.binary(),
     st.none() | st.integers(-(2**63), 2**63 - 1),
     st.none() | st.floats(allow_nan=False, allow_infinity=False),
-    st.none() | st.booleans(),
 )
 values_of = texts.reader(TYPES)
 
@@ -27,9 +23,9 @@ values_of = texts.reader(TYPES)
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(row=rows)
-@example(row=("", None, b"", 0, 0.0, False))
-@example(row=('a "quoted", (word)', '\\ \\\\ " "" ,\n\r\t', b"\0\\,", -1, 1e-300, True))
-@example(row=('"', '","', b'"', 1, 0.1, None))
+@example(row=("", None, 0, 0.0))
+@example(row=('a "quoted", (word)', '\\ \\\\ " "" ,\n\r\t', -1, 1e-300))
+@example(row=('"', '","', 1, 0.1))
 def test_the_values_of_a_row_are_those_that_were_written(database: Databases, row: Values) -> None:
     sql = "SELECT {page} FROM (SELECT {columns}) AS page"
     types = [column.split(" ", 1) for column in COLUMNS.split(", ")]
