@@ -78,7 +78,7 @@ class Guard(grpc.ServerInterceptor):
         return kind(
             wrap(getattr(handler, name), details.method, self._receiver(handler)),
             handler.request_deserializer if handler.request_streaming else None,
-            handler.response_serializer,
+            _unless_written(handler.response_serializer),
         )
 
     def _receiver(self, handler: Any) -> Receive:
@@ -151,6 +151,11 @@ class Guard(grpc.ServerInterceptor):
         entry.concerns(_named(request))
         audit.begin(entry)
         return entry
+
+
+def _unless_written(serialize: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    """Return what serializes an answer that is not bytes already, as a page is."""
+    return lambda answer: answer if type(answer) is bytes else serialize(answer)
 
 
 def _answered_at_once(places: Places, handler: Any) -> Any:

@@ -1,5 +1,7 @@
 """DuplicateService: groups of files with the same content."""
 
+from functools import lru_cache
+
 import grpc
 
 from control_plane.policy import duplicates, libraries
@@ -10,7 +12,7 @@ from mediaplane.identity import caller
 from mediaplane.paths import PathRefused, check_rel_path
 from mediaplane.protocol import audit
 from mediaplane.protocol.database import Database
-from mediaplane.protocol.driver import Row
+from mediaplane.protocol.driver import Values
 from mediaplane.protocol.values import DEFAULT_TENANT
 from mediaplane.v1 import duplicate_service_pb2 as pb
 from mediaplane.v1.asset_service_pb2 import Asset
@@ -37,17 +39,14 @@ class DuplicateService(DuplicateServiceServicer):
         limit = paging.size(request.page_size)
         order = _ORDERS[wire.from_enum(pb.ListDuplicateGroupsRequest.Order, request.order)]
         wanted = _filter(request)
-        after = _position(request.page_token, order, wanted) if request.page_token else None
-        tenant_id = caller().tenant_id
+        token, tenant_id = request.page_token, caller().tenant_id
+        after = _position(token, order, wanted, tenant_id or DEFAULT_TENANT) if token else None
+        is_of_all = tenant_id is None
         with self._database.read() as conn:
             if wanted.library_id:
                 tenant_id = libraries.get(conn, tenant_id, wanted.library_id)["tenant_id"]
             page, tail = groups.page(conn, tenant_id, order, wanted, limit=limit, after=after)
-        answer = _page(page)
-        if tail:
-            tail_row = dict(zip(groups.READ, tail, strict=False))
-            answer.next_page_token = _token(tail_row, order, wanted)
-        return answer
+        return _page(page, _token(tail, order, wanted, is_of_all) if tail else "")
 
     def ListDuplicateFiles(
         self, request: pb.ListDuplicateFilesRequest, context: grpc.ServicerContext
@@ -100,21 +99,25 @@ def _folder(prefix: bytes) -> bytes:
         raise InvalidArgument(f"path_prefix names no folder: {error}.") from None
 
 
-def _token(tail: Row, order: groups.Order, wanted: groups.Filter) -> str:
-    fields = {name: tail[name] for name in (*_FIGURES[order], "hash_algorithm")}
-    fields["content_hash_hex"] = tail["content_hash"].hex()
-    if caller().tenant_id is None and tail["tenant_id"] != DEFAULT_TENANT:
-        fields["tenant_id"] = tail["tenant_id"]
+@lru_cache(maxsize=paging.REMEMBERED_TOKENS)
+def _token(tail: Values, order: groups.Order, wanted: groups.Filter, is_of_all: bool) -> str:
+    row = dict(zip(groups.SHOWN, tail, strict=False))
+    fields = {name: row[name] for name in (*_FIGURES[order], "hash_algorithm")}
+    fields["content_hash_hex"] = row["content_hash"].hex()
+    if is_of_all and row["tenant_id"] != DEFAULT_TENANT:
+        fields["tenant_id"] = row["tenant_id"]
     return paging.encode(fields | _binding(order, wanted))
 
 
-def _position(token: str, order: groups.Order, wanted: groups.Filter) -> groups.Position:
-    """Return the place in the order's index that a token names."""
+@lru_cache(maxsize=paging.REMEMBERED_TOKENS)
+def _position(
+    token: str, order: groups.Order, wanted: groups.Filter, tenant_id: str
+) -> groups.Position:
+    """Return the place in the order's index that a token names, if need be this tenant's."""
     binding = _binding(order, wanted)
     texts = ("hash_algorithm", "content_hash_hex", *binding)
     shape = dict.fromkeys(_FIGURES[order], int) | dict.fromkeys(texts, str)
     # The protocol's cursor has no tenant: it is the default one's, or the caller's.
-    tenant_id = caller().tenant_id or DEFAULT_TENANT
     cursor = paging.decode(token, shape, usual={"tenant_id": tenant_id})
     if binding.items() - cursor.items():
         raise paging.refused()

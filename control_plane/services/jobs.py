@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import grpc
@@ -10,7 +11,7 @@ from sqlalchemy import Connection
 from control_plane.feed import Feed
 from control_plane.policy import admission, planning
 from control_plane.services import names, paging, tenants, wire
-from control_plane.store import events, jobs
+from control_plane.store import events, job_pages, jobs
 from mediaplane.errors import InvalidArgument, NotFound, Overloaded, Unavailable
 from mediaplane.identity import caller
 from mediaplane.protocol import audit
@@ -25,7 +26,7 @@ from mediaplane.v1.job_service_pb2_grpc import JobServiceServicer
 MAX_WATCHED = 100
 # The metadata in which a watch says behind which event it begins.
 _POSITION = "mediaplane-event-id"
-_page = paging.writer(pb.ListJobsResponse, "jobs", wire.fill_job)
+_page = paging.writer(pb.ListJobsResponse, "jobs", wire.fill_job, job_pages.values)
 _FINAL = {wire.to_enum(pb.Job.State, status) for status in JOBS.final}
 
 
@@ -57,17 +58,22 @@ class JobService(JobServiceServicer):
     def GetJob(self, request: pb.GetJobRequest, context: grpc.ServicerContext) -> pb.Job:
         job_id = names.job_id(request.name)
         with self._database.read() as conn:
-            return wire.job(_found(conn, job_id))
+            values = job_pages.one(conn, caller().tenant_id, job_id)
+        if values is None:
+            raise _unknown(job_id)
+        job = pb.Job()
+        wire.fill_job(job, values)
+        return job
 
     def ListJobs(
         self, request: pb.ListJobsRequest, context: grpc.ServicerContext
     ) -> pb.ListJobsResponse:
         limit = paging.size(request.page_size)
-        statuses = sorted(_chosen(pb.Job.State, number) for number in request.states)
-        kinds = sorted(_chosen(pb.JobKind, number) for number in request.kinds)
+        statuses = tuple(sorted(_chosen(pb.Job.State, number) for number in request.states))
+        kinds = tuple(sorted(_chosen(pb.JobKind, number) for number in request.kinds))
         before = _jobs_before(request.page_token, statuses, kinds) if request.page_token else None
         with self._database.read() as conn:
-            rows = jobs.page(
+            rows = job_pages.page(
                 conn,
                 caller().tenant_id,
                 limit=limit + 1,
@@ -76,10 +82,8 @@ class JobService(JobServiceServicer):
                 kinds=kinds,
             )
         page, tail = paging.split(rows, limit)
-        token = _jobs_token(tail[0], tail[1], statuses, kinds) if tail else ""
-        answer = _page(page)
-        answer.next_page_token = token
-        return answer
+        token = _jobs_token(*job_pages.values(tail)[:2], statuses, kinds) if tail else ""
+        return _page(page, token)
 
     def CancelJob(self, request: pb.CancelJobRequest, context: grpc.ServicerContext) -> pb.Job:
         with self._database.write() as conn:
@@ -199,13 +203,18 @@ class JobService(JobServiceServicer):
         return page, looked_id if looked_id < until_id else None
 
 
-def _jobs_token(created_at: int, job_id: int, statuses: list[str], kinds: list[str]) -> str:
+@lru_cache(maxsize=paging.REMEMBERED_TOKENS)
+def _jobs_token(
+    created_at: int, job_id: int, statuses: tuple[str, ...], kinds: tuple[str, ...]
+) -> str:
     """Return the token of a page that begins behind a job, or behind where one has been."""
-    query = paging.fingerprint("jobs", statuses, kinds, created_at, job_id)
+    # As lists, which is how tokens have been bound to them from the first.
+    query = paging.fingerprint("jobs", list(statuses), list(kinds), created_at, job_id)
     return paging.encode({"created_at": created_at, "id": job_id, "query": query})
 
 
-def _jobs_before(token: str, statuses: list[str], kinds: list[str]) -> tuple[int, int]:
+@lru_cache(maxsize=paging.REMEMBERED_TOKENS)
+def _jobs_before(token: str, statuses: tuple[str, ...], kinds: tuple[str, ...]) -> tuple[int, int]:
     """Return the creation time and the id behind which a page begins."""
     place = paging.decode(token, {"created_at": int, "id": int, "query": str})
     before = place["created_at"], place["id"]

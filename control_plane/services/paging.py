@@ -12,38 +12,53 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message
 
 from mediaplane.errors import InvalidArgument, InvalidPageToken
-from mediaplane.protocol.driver import Row, Values
+from mediaplane.protocol.driver import Listed, Row, Values
 
 DEFAULT_SIZE = 50
 MAX_SIZE = 1000
 # Two of the largest pages.
 _REMEMBERED = 2 * MAX_SIZE
+# What a token says depends on nothing else, and to read or write one takes as long as 50 rows.
+REMEMBERED_TOKENS = 256
 _MAX_ID = 2**63 - 1
 _ID = re.compile(r"0|[1-9][0-9]{0,18}")
 # A path takes up to six times its bytes in a message, and a message has 4 MiB.
 _MAX_PATH_BYTES = 512 << 10
 
-Listed = TypeVar("Listed")
+Read = TypeVar("Read")
 Page = TypeVar("Page", bound=Message)
 
 
 def writer(
-    page_type: type[Page], field: str, write: Callable[[Any, Values], None]
-) -> Callable[[Iterable[Values]], Page]:
-    """Return what makes a page of rows, each of which `write` writes into an empty message.
+    page_type: type[Page],
+    field: str,
+    write: Callable[[Any, Values], None],
+    values: Callable[[Any], Values] = tuple,
+) -> Callable[[Iterable[Listed], str], Page]:
+    """Return what makes a page of rows, the values of which `write` writes into empty messages.
 
     A page is mostly asked for again, and to write a row in Python takes longer than to read it: so
     the bytes of each are remembered, by all that is in it. Bytes of pages one behind the other are
-    those of a page with the rows of all.
+    those of a page with the rows of all, and of one with its token alone.
+
+    The page is handed over as these bytes, which the server sends as they are: to make a message of
+    them, and the same bytes of that, would take as long as all else here.
     """
 
     @lru_cache(maxsize=_REMEMBERED)
-    def page_of_one(values: Values) -> bytes:
+    def page_of_one(row: Listed) -> bytes:
         page = page_type()
-        write(getattr(page, field).add(), values)
+        write(getattr(page, field).add(), values(row))
         return page.SerializeToString()
 
-    return lambda rows: page_type.FromString(b"".join(map(page_of_one, rows)))
+    @lru_cache(maxsize=REMEMBERED_TOKENS)
+    def page_of_none(token: str) -> bytes:
+        return page_type(next_page_token=token).SerializeToString()
+
+    def page_of_all(rows: Iterable[Listed], token: str) -> Any:
+        return b"".join([*map(page_of_one, rows), page_of_none(token)])
+
+    return page_of_all
 
 
 def size(requested: int) -> int:
@@ -53,7 +68,7 @@ def size(requested: int) -> int:
     return min(requested or DEFAULT_SIZE, MAX_SIZE)
 
 
-def split(rows: Sequence[Listed], limit: int) -> tuple[Sequence[Listed], Listed | None]:
+def split(rows: Sequence[Read], limit: int) -> tuple[Sequence[Read], Read | None]:
     """Return the rows of a page read with one row too many, and its tail if more follow."""
     return (rows[:limit], rows[limit - 1]) if len(rows) > limit else (rows, None)
 

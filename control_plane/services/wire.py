@@ -9,7 +9,7 @@ from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from control_plane.services.names import group_key
-from control_plane.store.jobs import SAME_NAMED, SHOWN
+from control_plane.store.job_pages import SAME_NAMED, SHOWN
 from mediaplane.errors import InvalidArgument
 from mediaplane.paths import display
 from mediaplane.protocol import kinds
@@ -274,8 +274,8 @@ def file(row: Row) -> library_pb.File:
 
 
 def fill_group(message: duplicate_pb.DuplicateGroup, values: Values) -> None:
-    """Write a duplicate group, the values of `groups.SHOWN`, into an empty message."""
-    tenant, algorithm, content_hash, file_count, size, total_size, reclaimable = values
+    """Write a duplicate group, values that begin with `groups.SHOWN`, into an empty message."""
+    tenant, algorithm, content_hash, file_count, size, total_size, reclaimable = values[:7]
     key = group_key(algorithm, content_hash)
     message.name = f"duplicateGroups/{key}"
     message.group_key = key

@@ -1,6 +1,7 @@
 """Duplicate groups: pages of them, and where their summary differs from the files."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -14,13 +15,11 @@ from mediaplane.protocol.duplicates import COUNTED, GROUPABLE, GROUPABLE_OF_TENA
 LOOK_GROUPS = 1000
 MAX_LOOKED_AT = 5 * LOOK_GROUPS
 
-# What is read of a group, in this order: whose and which it is, its figures, which a page shows
-# with these, and what ranks it.
+# What a page shows of a group, in this order: whose and which it is, and its figures.
 _FIGURES = ("file_count", "size_bytes", "total_size_bytes", "reclaimable_bytes")
-READ = (
-    "tenant_id", "hash_algorithm", "content_hash", *_FIGURES, "rank_by_count", "rank_by_size"
-)  # fmt: skip
-SHOWN = READ[:7]
+SHOWN = ("tenant_id", "hash_algorithm", "content_hash", *_FIGURES)
+# What ranks a group is a figure of it, negated.
+_RANKS = {"rank_by_count": "file_count", "rank_by_size": "total_size_bytes"}
 
 Key = tuple[str, bytes]
 
@@ -33,7 +32,10 @@ class Order(NamedTuple):
 
     def key(self, row: Values) -> Values:
         """Return where a group stands."""
-        return tuple(row[READ.index(column)] for column in self.columns)
+        return tuple(
+            -row[SHOWN.index(_RANKS[column])] if column in _RANKS else row[SHOWN.index(column)]
+            for column in self.columns
+        )
 
 
 COPIES = Order(("rank_by_count", "rank_by_size", "hash_algorithm", "content_hash"), False)
@@ -68,8 +70,8 @@ def page(
 ) -> tuple[list[Values], Values | None]:
     """Return groups behind a position, and the group to go on behind if there may be more.
 
-    The groups as the values of `SHOWN`, that one as those of `READ`. Without a tenant, those of
-    all: where several have one content, in the order of the tenants.
+    Each begins with the values of `SHOWN`, and the last one's are those of the summary. Without a
+    tenant, those of all: where several have one content, in the order of the tenants.
     """
     # Without a filter every group is wanted, so the first look decides.
     look = LOOK_GROUPS if any(wanted) else limit + 1
@@ -78,7 +80,9 @@ def page(
     for _ in range(0, MAX_LOOKED_AT, look):
         rows = _look(conn, tenant_id, order, wanted, limit=look, after=after)
         is_behind = bool(rows) and rows[0][-1]
-        shown = _counted(conn, rows) if is_behind else [row[: len(SHOWN)] for row in rows]
+        if not is_behind and not any(wanted):
+            return rows[:limit], rows[limit - 1] if len(rows) > limit else None
+        shown = _counted(conn, rows) if is_behind else rows
         found += [(row, one) for row, one in zip(rows, shown, strict=True) if row[-2] and one]
         if len(found) > limit:
             return [one for _, one in found[:limit]], found[limit - 1][0]
@@ -89,7 +93,7 @@ def page(
     return [one for _, one in found], tail
 
 
-def _counted(conn: Connection, rows: Sequence[Values]) -> list[Values | None]:
+def _counted(conn: Connection, rows: Sequence[Values]) -> Sequence[Values | None]:
     """Return groups with the figures that their files give; None for what is none any more."""
     query = prepared(
         conn,
@@ -119,25 +123,34 @@ def _look(
     after: Position | None,
 ) -> list[Values]:
     """Return the next groups, each with whether it is wanted, and its summary behind the files."""
-    bound: dict[str, object] = {**wanted._asdict(), "folder_bytes": len(wanted.folder)}
-    behind = ""
+    bound: dict[str, object] = {}
+    if any(wanted):
+        bound = {**wanted._asdict(), "folder_bytes": len(wanted.folder)}
     if after:
-        behind = _behind(order)
         bound |= zip(order.columns, after.key, strict=True)
         bound |= {"after_tenant": after.tenant_id, "next_hash": after.key[-1] + b"\0"}
-    direction = "DESC" if order.is_descending else "ASC"
-    sequence = ", ".join(f"{column} {direction}" for column in order.columns)
-    # The limit is written out: as a parameter, PostgreSQL would plan the query anew each time.
-    query = (
-        f"SELECT {', '.join(READ)}, {_is_wanted(wanted)} AS is_wanted, {IS_BEHIND} AS is_behind"
-        " FROM duplicate_groups g"
-        f" WHERE tenant_id = :tenant {behind} ORDER BY {sequence} LIMIT {limit}"
-    )
+    used = tuple(map(bool, wanted))
+    query = _query(order, used, limit, is_later=after is not None)
     rows = tenants.query_each(conn, tenant_id, "duplicate_groups", query, bound)
     if rows and rows[0][0] != rows[-1][0]:
         # What ranks alike stays in the order of the tenants, in either direction.
         rows.sort(key=order.key, reverse=order.is_descending)
     return rows[:limit]
+
+
+# Remembered, because to write it out took a tenth of the time of a page.
+@lru_cache(maxsize=64)
+def _query(order: Order, used: tuple[bool, ...], limit: int, *, is_later: bool) -> str:
+    """Return the query of a look, with the parts of a filter that are used."""
+    behind = _behind(order) if is_later else ""
+    direction = "DESC" if order.is_descending else "ASC"
+    sequence = ", ".join(f"{column} {direction}" for column in order.columns)
+    # The limit is written out: as a parameter, PostgreSQL would plan the query anew each time.
+    return (
+        f"SELECT {', '.join(SHOWN)}, {_is_wanted(*used)} AS is_wanted, {IS_BEHIND} AS is_behind"
+        " FROM duplicate_groups g"
+        f" WHERE tenant_id = :tenant {behind} ORDER BY {sequence} LIMIT {limit}"
+    )
 
 
 def _behind(order: Order) -> str:
@@ -153,17 +166,17 @@ def _behind(order: Order) -> str:
     return f"AND ({', '.join(order.columns)}) {sign} ({marks}, {place})"
 
 
-def _is_wanted(wanted: Filter) -> str:
+def _is_wanted(library: bool, folder: bool, media_type: bool, min_size: bool) -> str:
     """Return the condition of a filter, with the parts that are used."""
-    conditions = ["size_bytes >= :min_size_bytes"] if wanted.min_size_bytes else []
+    conditions = ["size_bytes >= :min_size_bytes"] if min_size else []
     of_file = [
         condition
-        for value, condition in (
-            (wanted.library_id, "library_id = :library_id"),
-            (wanted.folder, "substr(rel_path, 1, :folder_bytes) = :folder"),
-            (wanted.media_type, "media_type = :media_type"),
+        for is_used, condition in (
+            (library, "library_id = :library_id"),
+            (folder, "substr(rel_path, 1, :folder_bytes) = :folder"),
+            (media_type, "media_type = :media_type"),
         )
-        if value
+        if is_used
     ]
     if of_file:
         # Not EXISTS: PostgreSQL would read all files into a hash table to answer it.

@@ -11,13 +11,12 @@ from sqlalchemy import Connection, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.elements import TextClause
 
-from control_plane.store import tenants
 from control_plane.store.sql import of_tenant, owned, prepared
 from mediaplane import traces
 from mediaplane.protocol import gate, history
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Topic, changed, channel
-from mediaplane.protocol.driver import Row, Values
+from mediaplane.protocol.driver import Row
 from mediaplane.protocol.machines import JOBS
 from mediaplane.protocol.statements import records, run, shaped, sql_type
 from mediaplane.protocol.tables import IS_ACTIVE_VERIFY, job_items, jobs
@@ -25,34 +24,8 @@ from mediaplane.protocol.values import EventType
 
 COLUMNS = tuple(jobs.columns.keys())
 
-# What a page shows of a job, in this order: where it stands in the page, what its message has by
-# another name or not at all, and what it has by the same name.
-SAME_NAMED = (
-    "priority", "progress", "processed_items", "total_items", "total_bytes", "attempts",
-    "max_attempts", "error_code", "error_message", "skip_reason", "request_id", "completed_items",
-    "failed_items", "skipped_items", "cancelled_items",
-)  # fmt: skip
-SHOWN = (
-    "created_at", "id", "tenant_id", "kind", "status", "library_id", "worker_id", "retry_of",
-    "started_at", "updated_at", "finished_at", "retry_after", "cancel_requested_at", "payload",
-    *SAME_NAMED,
-)  # fmt: skip
-# The payload as text and of few, because no other is looked into.
-_SHOWN = ", ".join(SHOWN).replace(
-    "payload", "CASE kind WHEN 'probe' THEN CAST(payload AS TEXT) END AS payload"
-)
-
 # Written as the index is, so that it is found through the index.
 _IS_CAMPAIGN = "lower(status) IN ('pending', 'running') AND lower(kind) IN ('scan', 'hash')"
-
-# The places behind a job in the order of a page, each by one search in the index. With an OR, all
-# pages before would be read again.
-_BEFORE = {
-    # In a comparison of both SQLite takes no heed that the index has the id too: it would step over
-    # all jobs of that moment. Two searches it merges.
-    "sqlite": ["created_at = :created_at AND id < :id", "created_at < :created_at"],
-    "postgresql": ["(created_at, id) < (:created_at, :id)"],
-}
 
 
 def add(conn: Connection, **columns: Any) -> Row | None:
@@ -155,41 +128,6 @@ def active_campaign(conn: Connection) -> Row | None:
     """Return the scan or hash job that is pending or running; there is at most one."""
     query = prepared(conn, f"SELECT * FROM jobs WHERE {_IS_CAMPAIGN}")
     return conn.execute(query).mappings().first()
-
-
-def page(
-    conn: Connection,
-    tenant_id: str | None,
-    *,
-    limit: int,
-    before: tuple[int, int] | None,
-    statuses: Sequence[str],
-    kinds: Sequence[str],
-) -> list[Values]:
-    """Return jobs of a tenant, or of all, newest first from behind a creation time and an id.
-
-    Each as the values of `SHOWN`.
-    """
-    bound: dict[str, Any] = {}
-    conditions, places = ["tenant_id = :tenant"], ["true"]
-    if before:
-        places = _BEFORE[conn.dialect.name]
-        bound["created_at"], bound["id"] = before
-    for column, chosen in (("status", statuses), ("kind", kinds)):
-        if chosen:
-            named = {f"{column}_{place}": value for place, value in enumerate(chosen)}
-            conditions.append(f"{column} IN ({', '.join(f':{name}' for name in named)})")
-            bound |= named
-    chosen_jobs = f"SELECT {_SHOWN} FROM jobs WHERE {' AND '.join(conditions)} AND "
-    # The limit is written out: as a parameter, PostgreSQL would plan the query anew each time.
-    query = (
-        " UNION ALL ".join(chosen_jobs + place for place in places)
-        + f" ORDER BY created_at DESC, id DESC LIMIT {limit}"
-    )
-    found = tenants.query_each(conn, tenant_id, "jobs", query, bound)
-    if tenant_id is None:
-        found.sort(key=itemgetter(0, 1), reverse=True)
-    return found[:limit]
 
 
 def requeue(conn: Connection, step: str, job_id: int) -> bool | None:

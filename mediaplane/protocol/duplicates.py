@@ -28,7 +28,7 @@ GROUPABLE = f"{_HASHED} AND {_NOT_IN_TRASH.format(or_else='')}"
 GROUPABLE_OF_TENANT = f"{_HASHED} AND {_NOT_IN_TRASH.format(or_else=' OR tenant_id <> :tenant')}"
 
 # Whether groups of a library that was hidden or shown are still to be counted anew.
-IS_BEHIND = "(SELECT count(regroup_from) > 0 FROM libraries)"
+IS_BEHIND = "EXISTS (SELECT 1 FROM libraries WHERE regroup_from IS NOT NULL)"
 
 _GIVEN = "hash_algorithm = :algorithm AND content_hash IN :hashes"
 _OF_FILES = (

@@ -19,8 +19,9 @@ from mediaplane.protocol.values import Plane
 
 DATA_PLANE_ROLE = "mediaplane_data_plane"
 MINIMUM_POSTGRESQL = 16
-# Where a connection keeps the words with which it is to begin transactions.
+# Where a connection keeps the words with which it is to begin transactions, and its `Line`.
 BEGIN = "mediaplane_begin"
+LINE = "mediaplane_line"
 _BUSY_SECONDS = 30.0
 _RETRY_SECONDS = 0.01
 _JSON = json.JSONDecoder()
@@ -28,6 +29,8 @@ _JSON = json.JSONDecoder()
 _IDLE = 0
 # Of a page of all tenants PostgreSQL expects a hundred times what it is, and would compile it.
 _INTERPRETED = "jit = off"
+# How rows are read that the server writes as texts.
+_ENCODED = "client_encoding = 'UTF8'"
 # All that the data plane asks for is few rows, in the order of an index. On tables whose
 # statistics are young PostgreSQL would rather read them whole; and that is the best plan whatever
 # the parameters, so it need not be sought again for each of the first executions.
@@ -155,7 +158,9 @@ def _postgresql_connected(plane: Plane) -> Any:
     # Its driver takes long to import, and SQLite does without.
     from psycopg.types.json import set_json_loads  # noqa: PLC0415
 
-    def prepare(raw: Any, _record: object) -> None:
+    from mediaplane.protocol.lines import Line  # noqa: PLC0415
+
+    def prepare(raw: Any, record: Any) -> None:
         version = raw.info.server_version
         if version < MINIMUM_POSTGRESQL * 10000:
             raise UnusableDatabase(
@@ -163,12 +168,13 @@ def _postgresql_connected(plane: Plane) -> Any:
                 f" {MINIMUM_POSTGRESQL} or later."
             )
         set_json_loads(_read_json, raw)
-        choices = [_INTERPRETED]
+        choices = [_INTERPRETED, _ENCODED]
         if plane is Plane.DATA:
             if raw.info.user != DATA_PLANE_ROLE:
                 raw.execute(f"SET ROLE {DATA_PLANE_ROLE}")
             choices += _BY_INDEX
         raw.execute("; ".join(f"SET {choice}" for choice in choices))
+        record.info[LINE] = Line(raw)
 
     return prepare
 

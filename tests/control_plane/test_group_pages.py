@@ -105,6 +105,30 @@ def test_a_group_says_how_much_its_copies_take(control: ControlPlane) -> None:
     assert group.name == f"duplicateGroups/blake3:{digest(1).hex()}"
 
 
+@pytest.mark.parametrize("order", pb.ListDuplicateGroupsRequest.Order.keys())
+def test_groups_are_shown_as_they_are_however_often_their_page_was_asked_for(
+    control: ControlPlane, order: str
+) -> None:
+    fill(control, *copies(1, 4, 70), *copies(2, 3, 60), *copies(3, 2, 50))
+    request = pb.ListDuplicateGroupsRequest(page_size=2, order=order)
+    before = control.duplicates.ListDuplicateGroups(request)
+    assert control.duplicates.ListDuplicateGroups(request) == before
+    with control.database.control.write() as conn:
+        changed = conn.execute(
+            text(
+                "UPDATE duplicate_groups SET file_count = 5, size_bytes = 80,"
+                " total_size_bytes = 400, reclaimable_bytes = 320 WHERE content_hash = :hash"
+            ),
+            {"hash": digest(2)},
+        )
+        assert changed.rowcount == 1
+    first, second = control.duplicates.ListDuplicateGroups(request).groups
+    assert second == before.groups[0]
+    assert first.content_hash == digest(2)
+    assert (first.file_count, first.size_bytes) == (5, 80)
+    assert (first.total_size_bytes, first.reclaimable_bytes) == (400, 320)
+
+
 def test_the_cursor_is_base64url_json_of_the_four_named_fields(control: ControlPlane) -> None:
     fill(control, *copies(1, 2, 30), *copies(2, 2, 20), *copies(3, 2, 10, "sha256"))
     (_, tail), token = group_page(control, 2)

@@ -195,18 +195,35 @@ def test_a_later_page_of_jobs_begins_at_its_place_in_the_index(full: ControlPlan
 
 
 @pytest.mark.parametrize("database", ["postgres"], indirect=True)
-def test_a_page_of_all_tenants_is_one_question_to_postgresql(control: ControlPlane) -> None:
+@pytest.mark.parametrize("tenants", [["default"], ["north"], ["default", "north", "south"]])
+def test_a_page_of_all_tenants_is_one_question_to_postgresql(
+    control: ControlPlane, tenants: list[str]
+) -> None:
     database, asked = control.database.control, []
     with database.write() as conn:
-        for tenant in ("north", "south"):
+        for tenant in tenants:
             Rows(conn).add("jobs", tenant_id=tenant)
 
     def note(_conn: Any, _cursor: Any, sql: str, *_rest: Any) -> None:
         if "FROM jobs" in sql:
             asked.append(sql)
 
+    # Only a connection that has met no other tenant than the default one asks once more.
+    control.jobs.ListJobs(jobs_pb.ListJobsRequest())
     event.listen(database.engine, "before_cursor_execute", note)
     found = control.jobs.ListJobs(jobs_pb.ListJobsRequest())
     event.remove(database.engine, "before_cursor_execute", note)
-    assert {job.tenant for job in found.jobs} == {"north", "south"}
+    assert {job.tenant for job in found.jobs} == set(tenants)
     assert len(asked) == 1
+
+
+def test_a_tenant_that_comes_later_is_on_the_next_page_of_all(control: ControlPlane) -> None:
+    database = control.database.control
+    seen = []
+    for tenant in ("default", "a-first-one", "z-last-one"):
+        with database.write() as conn:
+            Rows(conn).add("jobs", tenant_id=tenant)
+        found = control.jobs.ListJobs(jobs_pb.ListJobsRequest()).jobs
+        seen.append({job.tenant for job in found})
+    assert seen == [{"default"}, {"default", "a-first-one"},
+                    {"default", "a-first-one", "z-last-one"}]  # fmt: skip

@@ -105,7 +105,7 @@ def shown(site: Site) -> dict[int, int]:
     numbers = {digest(number): number for number in range(10)}
     with site.database.control.read() as conn:
         page, _tail = groups.page(conn, None, groups.COPIES, groups.Filter(), limit=100, after=None)
-    rows = [dict(zip(groups.SHOWN, values, strict=True)) for values in page]
+    rows = [dict(zip(groups.SHOWN, row, strict=False)) for row in page]
     return {numbers[row["content_hash"]]: row["file_count"] for row in rows}
 
 
