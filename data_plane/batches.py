@@ -2,6 +2,7 @@
 
 import os
 import resource
+import threading
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby, islice
@@ -28,18 +29,29 @@ Opened = tuple[int, os.stat_result]
 _WINDOW_FILES = 32
 
 
+class _Disk(threading.local):
+    """Whether the files of late had to come from the disk; at first nobody knows."""
+
+    is_needed = True
+
+
+_disk = _Disk()
+
+
 def answer_files(root: int, files: Iterable[File]) -> Generator[list[Answer], None, None]:
     """Hash files below a root, and yield the answers to some of them at a time."""
-    remaining, is_cold = iter(files), False
+    remaining = iter(files)
     with Jail(PROC_FD % root) as jail:
         while window := list(islice(remaining, _WINDOW_FILES)):
             before = _blocks_read()
-            opened: Iterable[Opened | OSError] = _open(jail, window)
-            if is_cold:
-                opened = _read_ahead(window, opened)
-            runs = groupby(zip(window, opened, strict=True), key=_size_and_algorithm)
-            answers = [answer for alike, run in runs for answer in _answer_run(*alike, run)]
-            is_cold = _blocks_read() > before
+            opened = _open(jail, window)
+            if _disk.is_needed:
+                # One after the other: in step, the head of a disk would go back and forth.
+                answers = list(map(_answer, window, _read_ahead(window, opened)))
+            else:
+                runs = groupby(zip(window, opened, strict=True), key=_size_and_algorithm)
+                answers = [answer for alike, run in runs for answer in _answer_run(*alike, run)]
+            _disk.is_needed = _blocks_read() > before
             yield answers
 
 

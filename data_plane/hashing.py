@@ -17,7 +17,8 @@ from mediaplane.protocol.values import HashAlgorithm, JobKind
 
 # By what it is not: so that sizes and beginnings are looked up by their index all the same.
 _IS_OF_TENANT = "library_id NOT IN (SELECT slug FROM libraries WHERE tenant_id <> :tenant)"
-_BY_ID = "f.id BETWEEN :first AND :last AND f.size_bytes BETWEEN :smallest AND :largest"
+_BY_ID = "f.id BETWEEN :first AND :last"
+_IS_FITTING = "f.size_bytes BETWEEN :smallest AND :largest"
 _IS_LARGE_MARKED = (
     f"{{file}}.needs_hash AND {kinds.IS_LARGE}"
     " AND {file}.size_bytes BETWEEN :smallest AND :largest"
@@ -29,6 +30,8 @@ _SIZES_IN_DOUBT = (
     "SELECT o.size_bytes FROM library_files o WHERE o.size_bytes IN (SELECT s.size_bytes"
     f"  FROM library_files s WHERE {_IS_LARGE_MARKED.format(file='s')}"
     "   AND s.prefix_hash IS NOT NULL)"
+    # Without this PostgreSQL would look at all sizes.
+    " AND o.size_bytes BETWEEN :smallest AND :largest"
     " AND NOT o.is_missing AND o.prefix_hash IS NULL"
     " AND (o.needs_hash OR o.content_hash IS NOT NULL)"
     f" AND o.{_IS_OF_TENANT}"
@@ -55,8 +58,10 @@ def _marked(is_distinct: str, which: str, order: str) -> TextClause:
     ).bindparams(bindparam("library", type_=String()))
 
 
-_SMALL = _marked("false", _BY_ID, "f.id")
+_SMALL = _marked("false", f"{_BY_ID} AND {_IS_FITTING}", "f.id")
 _LARGE = _marked(_IS_DISTINCT, _BY_SIZE, "f.size_bytes, f.id")
+# Of any size, as an older version has cut them.
+_ANY = _marked(_IS_DISTINCT, _BY_ID, "f.id")
 _WITHOUT_PREFIX = _marked(
     "false", f"{_BY_ID} AND {kinds.IS_STAGED.format(file='f', library='l')}", "f.id"
 )
@@ -84,10 +89,12 @@ def hash_task(database: Database, item: Row) -> HashTask | PrefixTask:
     if shard.is_prefix:
         _distinct, files = _read(database, item["job_id"], shard, _WITHOUT_PREFIX)
         return PrefixTask(files)
-    is_large = shard.smallest_bytes > kinds.SMALL_BYTES
+    if shard.largest_bytes <= kinds.SMALL_BYTES:
+        return HashTask(lambda: False, partial(_read, database, item["job_id"], shard, _SMALL))
+    query = _LARGE if shard.smallest_bytes > kinds.SMALL_BYTES else _ANY
     return HashTask(
-        partial(_is_early, database, item["job_id"]) if is_large else bool,
-        partial(_read, database, item["job_id"], shard, _LARGE if is_large else _SMALL),
+        partial(_is_early, database, item["job_id"]),
+        partial(_read, database, item["job_id"], shard, query),
     )
 
 

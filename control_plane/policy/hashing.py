@@ -111,7 +111,7 @@ def _add_beginnings(conn: Connection, job: Row, file_ids: Iterable[int]) -> None
                 "payload": kinds.encode(kinds.HashItemPayload(first, last, is_prefix=True)),
             }
             for first, last, *_ in shards.by_id(
-                ((one, 0) for one in file_ids), most_files=PREFIX_FILES
+                ((one, 0) for one in file_ids), room=shards.Room(PREFIX_FILES)
             )
         ],
     )
@@ -152,5 +152,5 @@ def add_shards(
 
 def _key(shard: Shard) -> str:
     ids = f"files-{shard.first_id}-{shard.last_id}"
-    is_large = shard.smallest_bytes > kinds.SMALL_BYTES
-    return f"{ids}-of-{shard.smallest_bytes}-to-{shard.largest_bytes}" if is_large else ids
+    is_by_size = shard.smallest_bytes > 0
+    return f"{ids}-of-{shard.smallest_bytes}-to-{shard.largest_bytes}" if is_by_size else ids

@@ -31,18 +31,27 @@ class Shard(NamedTuple):
     size_bytes: int
 
 
-class _Room:
+class Room:
     """What a shard may hold, which grows with what the shards before it hold."""
 
     def __init__(self, most_files: int) -> None:
         self._most_files = most_files
         self._done_files = self._done_bytes = 0
 
+    @property
+    def files(self) -> int:
+        """Files with which a shard ends."""
+        usual = min(self._most_files, _FIRST_FILES + self._done_files // 8)
+        return max(usual, self._done_files // _PART)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes with which a shard ends."""
+        return max(SHARD_BYTES, self._done_bytes // _PART)
+
     def is_filled(self, files: int, size_bytes: int) -> bool:
         """Tell whether a shard with so much in it is to end."""
-        usual = min(self._most_files, _FIRST_FILES + self._done_files // 8)
-        most_files = max(usual, self._done_files // _PART)
-        return files >= most_files or size_bytes >= max(SHARD_BYTES, self._done_bytes // _PART)
+        return files >= self.files or size_bytes >= self.size_bytes
 
     def passed(self, shard: Shard) -> Shard:
         """Count a shard that has ended."""
@@ -52,12 +61,10 @@ class _Room:
 
 
 def by_id(
-    files: Iterable[File],
-    sizes: tuple[int, int] = (0, ANY_BYTES),
-    most_files: int | None = None,
+    files: Iterable[File], sizes: tuple[int, int] = (0, ANY_BYTES), room: Room | None = None
 ) -> Iterator[Shard]:
     """Yield shards of files that come in the order of their ids, with sizes of this range."""
-    room = _Room(most_files or SHARD_FILES)
+    room = room or Room(SHARD_FILES)
     first = last = count = size_bytes = 0
     for file_id, file_bytes in files:
         first, last = (first if count else file_id), file_id
@@ -66,7 +73,7 @@ def by_id(
             yield room.passed(Shard(first, last, *sizes, count, size_bytes))
             count = size_bytes = 0
     if count:
-        yield Shard(first, last, *sizes, count, size_bytes)
+        yield room.passed(Shard(first, last, *sizes, count, size_bytes))
 
 
 def by_size(files: Iterable[File]) -> Iterator[Shard]:
@@ -75,18 +82,20 @@ def by_size(files: Iterable[File]) -> Iterator[Shard]:
     So copies are read side by side, and hashed once. Very many or very large files of one size are
     shared by several workers instead.
     """
-    room = _Room(SHARD_FILES)
+    room = Room(SHARD_FILES)
     held: list[File] = []
     size_bytes = 0
     for file_bytes, run in groupby(files, key=itemgetter(1)):
         alike = list(run)
-        is_shared = len(alike) > SHARD_FILES or file_bytes * len(alike) > SHARD_BYTES
+        is_shared = len(alike) > max(SHARD_FILES, room.files) or (
+            len(alike) > 1 and file_bytes * len(alike) > room.size_bytes
+        )
         # The sizes of a shard have no other one between them that is not in it.
         if held and (is_shared or room.is_filled(len(held), size_bytes)):
             yield room.passed(_of(held, size_bytes))
             held, size_bytes = [], 0
         if is_shared:
-            yield from by_id(alike, (file_bytes, file_bytes))
+            yield from by_id(alike, (file_bytes, file_bytes), room)
         else:
             held += alike
             size_bytes += file_bytes * len(alike)

@@ -140,7 +140,8 @@ def compare(
 ) -> None:
     """Report what the walk shows and the database does not know, and the other way round."""
     known = _Known(report.known())
-    with ThreadPoolExecutor(1, "scan-report") as writer:
+    writer = ThreadPoolExecutor(1, "scan-report")
+    try:
         differences = _Differences(report, counts, ctx.control, writer)
         for found in walked:
             if isinstance(found, Unseen):
@@ -153,6 +154,9 @@ def compare(
         _report_missing(known, None, differences)
         differences.flush()
         differences.settle()
+    finally:
+        # Of a scan that ends early nothing is written but what is being written.
+        writer.shutdown(cancel_futures=True)
 
 
 def _as_stored(file: Found) -> Seen:

@@ -40,6 +40,7 @@ _EARLY_SECONDS = 0.05
 
 _LOST = "A process that hashes batches of files was lost; they are hashed without it"
 _SIZE = attrgetter("size_bytes")
+_ROOT = attrgetter("root")
 
 
 def hash_shard(task: HashTask | PrefixTask, ctx: Context) -> HashResult:
@@ -155,7 +156,8 @@ def _answer(file: ToHash, jail: Jail, read: Callable[[int], None]) -> Answer:
 def _batches(
     files: Iterable[ToHash], jails: "_Jails", most_bytes: float = inf
 ) -> Iterator[tuple[Jail, list[ToHash]]]:
-    for root, there in groupby(files, key=attrgetter("root")):
+    # In the order of sizes, files of several libraries would come in turns.
+    for root, there in groupby(sorted(files, key=_ROOT), key=_ROOT):
         if jail := jails.of(root):
             batch: list[ToHash] = []
             size_bytes = 0

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from control_plane.policy import shards
-from control_plane.policy.shards import File, Shard
+from control_plane.policy.shards import File, Room, Shard
 from mediaplane.protocol.kinds import ANY_BYTES
 
 SHARD_BYTES = 20
@@ -35,7 +35,7 @@ def test_shards_by_id_hold_every_file_once_in_order_and_within_the_limits(
         file_id += gap
         files.append((file_id, size))
     held = []
-    cut = list(shards.by_id(iter(files), most_files=most_files))
+    cut = list(shards.by_id(iter(files), room=Room(most_files)))
     for number, shard in enumerate(cut):
         there = inside(shard, files)
         assert (there[0][0], there[-1][0]) == (shard.first_id, shard.last_id)
@@ -84,3 +84,11 @@ def test_the_shards_of_a_small_library_are_many_and_those_of_a_large_one_large(
     assert max(large) == 8000
     assert large[-5:-1] == [8000] * 4
     assert sum(large) == 200_000
+
+
+def test_of_very_many_large_files_the_shards_are_some_thousands() -> None:
+    for alike in (1, 2):
+        sizes = [SHARD_BYTES + number // alike for number in range(100_000)]
+        cut = list(shards.by_size(enumerate(sizes)))
+        assert sum(shard.files for shard in cut) == len(sizes)
+        assert len(cut) < 10_000

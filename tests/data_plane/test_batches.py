@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain, count, cycle
+from itertools import chain, count, cycle, groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -63,6 +63,7 @@ def answers(root: int, files: list[File]) -> list[Answer]:
 @pytest.fixture
 def announced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Where the disk is told to read ahead, as if every window of files came from it."""
+    monkeypatch.setattr(batches._disk, "is_needed", True)
     monkeypatch.setattr(batches, "_blocks_read", count().__next__)
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(
@@ -76,9 +77,16 @@ def test_files_that_are_not_in_memory_are_read_ahead(
 ) -> None:
     expected = [blake3(content_of(number)).digest() for number in range(FILES)]
     assert answers(root, asked("blake3")) == expected
-    # All but the first window, which showed that the disk is needed.
-    assert 0 < len(announced) < FILES
-    assert set(announced) == {(0, SIZE_BYTES)}
+    assert announced == [(0, SIZE_BYTES)] * FILES
+
+
+def test_nothing_is_announced_once_files_were_found_in_memory(
+    root: int, announced: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "_blocks_read", lambda: 0)
+    for _batch in range(2):
+        answers(root, asked("blake3"))
+    assert len(announced) == batches._WINDOW_FILES, "of the first window nobody knew"
 
 
 def test_of_files_whose_ends_are_wanted_no_more_than_these_is_read_ahead(
@@ -153,8 +161,15 @@ def test_files_of_one_size_are_told_apart_wherever_they_differ(
         whole = [content + end for content in contents]
         files = alike(Path(place), whole, algorithm)
         before = os.listdir("/proc/self/fd")
+        batches._disk.is_needed = False
         assert answers(folder, files) == [HASHERS[algorithm](one).digest() for one in whole]
         assert os.listdir("/proc/self/fd") == before
+
+
+@pytest.fixture
+def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches._disk, "is_needed", False)
+    monkeypatch.setattr(batches, "_blocks_read", lambda: 0)
 
 
 @pytest.fixture
@@ -180,6 +195,7 @@ def hashed_bytes(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counted
 
 
+@pytest.mark.usefixtures("in_memory")
 def test_what_copies_have_in_common_is_hashed_once(
     tmp_path: Path, hashed_bytes: Counter[str]
 ) -> None:
@@ -191,6 +207,26 @@ def test_what_copies_have_in_common_is_hashed_once(
     assert hashed_bytes["bytes"] == 5 * BLOCK_BYTES
 
 
+@pytest.mark.usefixtures("announced")
+def test_copies_that_come_from_the_disk_are_read_one_after_the_other(
+    tmp_path: Path, hashed_bytes: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = b"".join(PARTS)
+    files = alike(tmp_path, [content] * 3)
+    read_into, inodes = os.readv, []
+
+    def readv(descriptor: int, buffers: list[bytearray]) -> int:
+        inodes.append(os.fstat(descriptor).st_ino)
+        return read_into(descriptor, buffers)
+
+    monkeypatch.setattr(os, "readv", readv)
+    with opened(tmp_path) as folder:
+        assert answers(folder, files) == [blake3(content).digest()] * 3
+    assert len(list(groupby(inodes))) == 3
+    assert hashed_bytes["bytes"] == 3 * len(content)
+
+
+@pytest.mark.usefixtures("in_memory")
 def test_a_copy_that_cannot_be_hashed_fails_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,6 +262,7 @@ def test_a_copy_that_cannot_be_hashed_fails_alone(
     assert reads[broken] == reads[changing] - 1 == 2, "both faults have happened"
 
 
+@pytest.mark.usefixtures("in_memory")
 def test_a_block_that_comes_in_pieces_is_compared_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

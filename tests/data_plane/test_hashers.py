@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -189,3 +189,27 @@ def test_the_root_is_the_one_that_was_opened_wherever_it_has_gone(
     finally:
         hasher.close()
     assert digest == blake3((moved / "0000").read_bytes()).digest()
+
+
+def test_files_of_several_libraries_that_come_in_turns_are_batched_by_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = []
+    for number in range(2 * MANY_FILES):
+        root = tmp_path / ("one", "two")[number % 2]
+        root.mkdir(exist_ok=True)
+        (root / str(number)).write_bytes(b"%d" % number)
+        files.append(as_scanned(root, b"%d" % number, number))
+    sent: list[int] = []
+    send = Hasher.send
+
+    def counting(
+        hasher: Hasher, jail: Jail, batch: Sequence[ToHash], *, ends: bool = False
+    ) -> None:
+        sent.append(len(batch))
+        send(hasher, jail, batch, ends=ends)
+
+    monkeypatch.setattr(Hasher, "send", counting)
+    result = hashed(files)
+    assert {one.file.file_id: one.digest for one in result.hashed} == digests(files)
+    assert sent == [MANY_FILES, MANY_FILES]

@@ -11,9 +11,10 @@ from sqlalchemy import update
 
 from control_plane.policy import hashing
 from data_plane.digests import HEAD_BYTES, TAIL_BYTES
+from data_plane.executor import HashTask
 from data_plane.hashing import hash_task
 from mediaplane.protocol.driver import Row
-from mediaplane.protocol.tables import job_items
+from mediaplane.protocol.tables import job_items, library_files
 from mediaplane.protocol.values import JobKind
 from tests.support.databases import Databases
 from tests.support.files import add_files, add_library
@@ -192,6 +193,31 @@ def test_only_beginnings_that_somebody_reads_are_waited_for(
             changed = update(job_items).where(job_items.c.id == item["id"])
             conn.execute(changed.values(status=status))
     assert hash_task(database.data, shard).is_early() is is_early  # type: ignore[union-attr]
+
+
+def test_a_shard_of_all_sizes_as_older_versions_made_it_is_read_as_ever(
+    desk: Desk, database: Databases, root: Path
+) -> None:
+    names = {"a": b"a", "b": b"b", "c": b"b"}
+    for name, head in names.items():
+        large(root / name, head)
+        (root / f"small {name}").write_bytes(head)
+    desk.add_library(root)
+    with control_loops(database), Worker(database.data):
+        assert desk.run(JobKind.SCAN)["status"] == "completed"
+    job_id = desk.create(JobKind.HASH)
+    with database.control.write() as conn:
+        for path, row in desk.files().items():
+            known = update(library_files).where(library_files.c.id == row["id"])
+            if not path.startswith(b"small"):
+                begins = blake3(names[path.decode()]).digest()
+                conn.execute(known.values(prefix_hash=begins))
+    old = {"first_file_id": 1, "last_file_id": 100, "is_prefix": False}
+    task = hash_task(database.data, {"job_id": job_id, "payload": old})
+    assert isinstance(task, HashTask)
+    distinct, files = task.read()
+    assert [file.rel_path for file in distinct] == [b"a"]
+    assert [file.rel_path for file in files] == [b"b", b"c", b"small a", b"small b", b"small c"]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -310,6 +310,34 @@ def test_a_report_that_cannot_be_written_ends_the_walk(
     assert report.counts is None
 
 
+def test_of_a_scan_that_is_called_off_nothing_more_is_written(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparison, "BATCH", 1)
+    for number in range(20):
+        put(root, b"%02d" % number)
+    control = Control()
+
+    class Slow(MemoryReport):
+        def add(
+            self, changed: Sequence[Seen], missing: Sequence[Seen], unseen: Sequence[Unseen]
+        ) -> None:
+            control.cancelled.wait(60)  # until the walk is ahead by all that it may be
+            super().add(changed, missing, unseen)
+
+        def is_held_back(self) -> bool:
+            self.waits += 1
+            if self.waits > comparison.BATCHES_AHEAD:
+                control.cancelled.set()
+            return False
+
+    report = Slow()
+    with pytest.raises(Cancelled):
+        scan(ScanTask("pictures", bytes(root), report), context(control))
+    assert report.waits > comparison.BATCHES_AHEAD
+    assert report.adds <= 1, "all but the one in hand"
+
+
 class CountingReport(MemoryReport):
     """Knows very many files, and forgets what is reported."""
 
