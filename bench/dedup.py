@@ -27,7 +27,7 @@ PEERS = {
     "jdupes": ["jdupes", "-q", "-r"],
     "rdfind": ["rdfind", "-dryrun", "true", "-outputname", "/dev/null"],
 }
-# What no search by BLAKE3 can do without: the hash of every file that another one has the size of.
+# What a search takes that hashes every file which another one has the size of.
 LIMIT = "b3sum, sizes"
 OURS = "mediaplane"
 FROM_NOTHING = "from nothing"

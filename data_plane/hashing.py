@@ -1,6 +1,8 @@
 """The SQL of hash jobs: reads which files need a hash, and writes what came of them."""
 
+from collections.abc import Iterator
 from functools import partial
+from itertools import count as count_from
 
 from sqlalchemy import Connection, String, bindparam, text
 from sqlalchemy.sql.elements import TextClause
@@ -93,15 +95,17 @@ def hash_task(database: Database, item: Row) -> HashTask | PrefixTask:
         return HashTask(lambda: False, partial(_read, database, item["job_id"], shard, _SMALL))
     query = _LARGE if shard.smallest_bytes > kinds.SMALL_BYTES else _ANY
     return HashTask(
-        partial(_is_early, database, item["job_id"]),
+        partial(_is_early, database, item["job_id"], count_from()),
         partial(_read, database, item["job_id"], shard, query),
     )
 
 
-def _is_early(database: Database, job_id: int) -> bool:
+def _is_early(database: Database, job_id: int, looks: Iterator[int]) -> bool:
     with database.read() as conn:
-        # Beginnings that nobody reads now are not waited for: that may be up to us.
-        return list(conn.execute(_PREFIX_ITEMS, {"job": job_id}).scalars()) == ["running"]
+        statuses = set(conn.execute(_PREFIX_ITEMS, {"job": job_id}).scalars())
+    # Beginnings that nobody reads are not waited for, because that may be up to us; but for one
+    # look: on PostgreSQL, who claims steps over what another is about to claim.
+    return statuses == {"running"} or (bool(statuses) and next(looks) == 0)
 
 
 def _read(

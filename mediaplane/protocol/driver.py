@@ -98,7 +98,7 @@ def _guarded(
     """Run a statement as SQLAlchemy would: with the events of its engine, and its errors."""
     pooled, driver_error = conn.connection, conn.dialect.loaded_dbapi.Error
     for listener in conn.dispatch.before_cursor_execute:
-        listener(conn, cursor, sql, bound, None, False)
+        listener(conn, cursor or pooled.cursor(), sql, bound, None, False)
     try:
         return run()
     except driver_error as error:

@@ -192,7 +192,11 @@ def test_only_beginnings_that_somebody_reads_are_waited_for(
             assert item["payload"]["is_prefix"]
             changed = update(job_items).where(job_items.c.id == item["id"])
             conn.execute(changed.values(status=status))
-    assert hash_task(database.data, shard).is_early() is is_early  # type: ignore[union-attr]
+    task = hash_task(database.data, shard)
+    assert isinstance(task, HashTask)
+    # At the first look somebody may just be about to claim what nobody has claimed.
+    assert task.is_early() is (is_early or "pending" in statuses)
+    assert task.is_early() is is_early
 
 
 def test_a_shard_of_all_sizes_as_older_versions_made_it_is_read_as_ever(
