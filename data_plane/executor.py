@@ -11,7 +11,6 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from data_plane.decoders.messages import Done, Failed, Failure, Limits, Order
 from data_plane.jail import Jail
-from mediaplane.protocol.values import HashAlgorithm
 
 # How soon work that waits notices that it is to stop.
 _WAIT_SECONDS = 0.1
@@ -199,7 +198,7 @@ class ToHash(NamedTuple):
     rel_path: bytes
     size_bytes: int
     mtime_ns: int
-    algorithm: HashAlgorithm
+    algorithm: str  # one of HashAlgorithm, as the database has it: there may be millions
 
 
 @dataclass(frozen=True)

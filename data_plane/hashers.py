@@ -71,7 +71,7 @@ class Hasher:
 
 def request(file: ToHash, *, ends: bool) -> File:
     """Return what somebody who is to hash a file, or its ends, needs to know of it."""
-    algorithm = ENDS if ends else file.algorithm.value
+    algorithm = ENDS if ends else file.algorithm
     return file.rel_path, file.size_bytes, file.mtime_ns, algorithm
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 from itertools import count as count_from
+from operator import itemgetter
 
 from sqlalchemy import Connection, String, bindparam, text
 from sqlalchemy.sql.elements import TextClause
@@ -11,11 +12,11 @@ from data_plane.executor import HashResult, HashTask, PrefixTask, ToHash
 from data_plane.output import HASHED_BYTES, HASHED_FILES
 from mediaplane.protocol import kinds
 from mediaplane.protocol.bulk import update_many
-from mediaplane.protocol.clock import NOW_SQL
+from mediaplane.protocol.clock import database_time
 from mediaplane.protocol.database import Database, count, lock
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.duplicates import DUPLICATES, summarise_files
-from mediaplane.protocol.values import HashAlgorithm, JobKind
+from mediaplane.protocol.values import JobKind
 
 # By what it is not: so that sizes and beginnings are looked up by their index all the same.
 _IS_OF_TENANT = "library_id NOT IN (SELECT slug FROM libraries WHERE tenant_id <> :tenant)"
@@ -50,8 +51,8 @@ _IS_DISTINCT = (
 def _marked(is_distinct: str, which: str, order: str) -> TextClause:
     # The type matters where the value is NULL, which PostgreSQL cannot guess from.
     return text(
-        f"SELECT {is_distinct} AS is_distinct, f.id, l.absolute_path, f.rel_path, f.size_bytes,"
-        " f.mtime_ns, l.hash_algorithm"
+        "SELECT f.id, l.absolute_path, f.rel_path, f.size_bytes, f.mtime_ns, l.hash_algorithm,"
+        f" {is_distinct} AS is_distinct"
         " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
         f" WHERE f.needs_hash AND {which}"
         " AND l.is_active AND l.deleted_at IS NULL AND l.tenant_id = :tenant"
@@ -73,10 +74,9 @@ _PREFIX_ITEMS = text(
     f" AND item_key LIKE '{kinds.PREFIX_ITEM}%'"
 )
 
-# To ask the enumeration for each file takes longer than to read it.
-_ALGORITHMS = {algorithm.value: algorithm for algorithm in HashAlgorithm}
-
-_STATE = {"id": "BIGINT", "size_bytes": "BIGINT", "mtime_ns": "BIGINT"}
+_ID, _SIZE = itemgetter(0), itemgetter(1)
+# With the time, which is read once: to ask SQLite's clock for each file is a fifth of an update.
+_STATE = {"id": "BIGINT", "size_bytes": "BIGINT", "mtime_ns": "BIGINT", "now": "BIGINT"}
 # A result belongs to the state of the file that was read; a newer scan wins.
 _AS_READ = (
     "updated_at = {now}{source} WHERE library_files.id = {id} AND needs_hash"
@@ -121,41 +121,44 @@ def _read(
             "smallest": shard.smallest_bytes,
             "largest": shard.largest_bytes,
         }
-        rows = conn.execute(query, bound).all()
-    files: tuple[list[ToHash], list[ToHash]] = ([], [])
-    for is_distinct, file_id, root, path, size, mtime, algorithm in rows:
-        file = ToHash(file_id, root, path, size, mtime, _ALGORITHMS[algorithm])
-        files[0 if is_distinct else 1].append(file)
-    return files
+        # As the driver reads them: whatever is done here for each file outweighs its hash.
+        rows = conn.execute(query, bound).cursor.fetchall()
+    distinct = [ToHash._make(row[:-1]) for row in rows if row[-1]]
+    return distinct, [ToHash._make(row[:-1]) for row in rows if not row[-1]]
 
 
 def record_hashes(conn: Connection, result: HashResult) -> None:
     """Write the hashes of a shard, and count the duplicate groups that they change."""
     lock(conn, DUPLICATES)
-    count(conn, HASHED_FILES, amount=len(result.hashed))
-    count(conn, HASHED_BYTES, amount=sum(hashed.file.size_bytes for hashed in result.hashed))
-    as_read = _AS_READ.replace("{now}", NOW_SQL[conn.dialect.name])
+    now = database_time(conn)
+    # Without a call for each file: meanwhile nobody else can write to SQLite.
+    hashed = [
+        (file_id, size, mtime, now, algorithm, digest)
+        for (file_id, _root, _path, size, mtime, algorithm), digest in result.hashed
+    ]
+    count(conn, HASHED_FILES, amount=len(hashed))
+    count(conn, HASHED_BYTES, amount=sum(map(_SIZE, hashed)))
     update_many(
         conn,
-        f"{_IS_DONE} hash_algorithm = {{algorithm}}, content_hash = {{digest}}, {as_read}",
+        f"{_IS_DONE} hash_algorithm = {{algorithm}}, content_hash = {{digest}}, {_AS_READ}",
         _STATE | {"algorithm": "TEXT", "digest": "BYTEA"},
-        [(*_state(file), file.algorithm.value, digest) for file, digest in result.hashed],
+        hashed,
     )
-    update_many(conn, _IS_DONE + as_read, _STATE, [_state(file) for file in result.distinct])
+    update_many(conn, _IS_DONE + _AS_READ, _STATE, [_state(file, now) for file in result.distinct])
     update_many(
         conn,
-        f"UPDATE library_files SET prefix_hash = {{digest}}, {as_read}",
+        f"UPDATE library_files SET prefix_hash = {{digest}}, {_AS_READ}",
         _STATE | {"digest": "BYTEA"},
-        [(*_state(file), digest) for file, digest in result.prefixes],
+        [(*_state(file, now), digest) for file, digest in result.prefixes],
     )
     update_many(
         conn,
-        f"UPDATE library_files SET error_code = {{code}}, error_message = {{message}}, {as_read}",
+        f"UPDATE library_files SET error_code = {{code}}, error_message = {{message}}, {_AS_READ}",
         _STATE | {"code": "TEXT", "message": "TEXT"},
-        [(*_state(file), code, message) for file, code, message in result.unhashed],
+        [(*_state(file, now), code, message) for file, code, message in result.unhashed],
     )
-    summarise_files(conn, [file.file_id for file, _digest in result.hashed])
+    summarise_files(conn, list(map(_ID, hashed)))
 
 
-def _state(file: ToHash) -> tuple[int, int, int]:
-    return file.file_id, file.size_bytes, file.mtime_ns
+def _state(file: ToHash, now: int) -> tuple[int, int, int, int]:
+    return file.file_id, file.size_bytes, file.mtime_ns, now

@@ -14,7 +14,7 @@ from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Database, lock
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.duplicates import DUPLICATES
-from mediaplane.protocol.values import HashAlgorithm, JobKind
+from mediaplane.protocol.values import JobKind
 
 _LIBRARY = text(
     "SELECT l.slug, l.absolute_path FROM jobs j JOIN libraries l ON l.slug = j.library_id"
@@ -79,6 +79,6 @@ def _known(root: bytes, row: Found[Any]) -> Known:
         rel_path=bytes(row.rel_path),
         size_bytes=row.size_bytes,
         mtime_ns=row.mtime_ns,
-        algorithm=HashAlgorithm(row.hash_algorithm),
+        algorithm=row.hash_algorithm,
     )
     return Known(file, bytes(row.content_hash), row.error_code is not None)

@@ -66,12 +66,17 @@ def by_id(
     """Yield shards of files that come in the order of their ids, with sizes of this range."""
     room = room or Room(SHARD_FILES)
     first = last = count = size_bytes = 0
-    for file_id, file_bytes in files:
-        first, last = (first if count else file_id), file_id
-        count, size_bytes = count + 1, size_bytes + file_bytes
-        if room.is_filled(count, size_bytes):
+    # Asked for once a shard: there may be millions of files.
+    most_files, most_bytes = room.files, room.size_bytes
+    for last, file_bytes in files:
+        if not count:
+            first = last
+        count += 1
+        size_bytes += file_bytes
+        if count >= most_files or size_bytes >= most_bytes:
             yield room.passed(Shard(first, last, *sizes, count, size_bytes))
             count = size_bytes = 0
+            most_files, most_bytes = room.files, room.size_bytes
     if count:
         yield room.passed(Shard(first, last, *sizes, count, size_bytes))
 

@@ -188,7 +188,8 @@ def _ids(conn: Connection, query: str, after: int, limit: int, **bound: Any) -> 
 def _change(conn: Connection, ids: Sequence[int], columns: str, where: str) -> None:
     dialect = conn.dialect.name
     statement = (
-        f"UPDATE library_files SET {columns}, updated_at = {{now}}"
+        # Selected, so that SQLite asks its clock once and not for each row.
+        f"UPDATE library_files SET {columns}, updated_at = (SELECT {{now}})"
         f" WHERE {among('id', 'ids', dialect)} AND {where}"
     )
     conn.execute(prepared(conn, statement), {"ids": id_list(ids, dialect)})

@@ -93,17 +93,16 @@ def hash_files(files: Sequence[ToHash], ctx: Context) -> HashResult:
     """Hash every file that still is as it was scanned."""
     result = HashResult()
     with ExitStack() as stack:
-        jails = _Jails(ctx, stack)
-        for one in _hash(files, jails, ctx):
-            if isinstance(one, Hashed):
-                result.hashed.append(one)
-            else:
-                result.unhashed.append(one)
+        for outcomes in _hash(files, _Jails(ctx, stack), ctx):
+            result.hashed += [one for one in outcomes if isinstance(one, Hashed)]
+            result.unhashed += [one for one in outcomes if isinstance(one, Unhashed)]
     result.left = len(files) - len(result.hashed) - len(result.unhashed)
     return result
 
 
-def _hash(files: Sequence[ToHash], jails: "_Jails", ctx: Context) -> Iterator[Hashed | Unhashed]:
+def _hash(
+    files: Sequence[ToHash], jails: "_Jails", ctx: Context
+) -> Iterator[list[Hashed | Unhashed]]:
     # What a batch has read is paid for when it is over.
     at_once_bytes = SMALL_BYTES if ctx.is_limited else AT_ONCE_BYTES
     batched = [file for file in files if file.size_bytes <= at_once_bytes]
@@ -116,7 +115,7 @@ def _hash(files: Sequence[ToHash], jails: "_Jails", ctx: Context) -> Iterator[Ha
 
 def _hash_batched(
     files: Sequence[ToHash], jails: "_Jails", ctx: Context
-) -> Iterator[Hashed | Unhashed]:
+) -> Iterator[list[Hashed | Unhashed]]:
     batches = deque(_batches(files, jails, BATCH_BYTES))
     while batches:
         try:
@@ -127,7 +126,7 @@ def _hash_batched(
                     ctx.control.items += len(batch)
                     ctx.control.bytes += size_bytes
                     ctx.spend(size_bytes)
-                    yield from outcomes
+                    yield outcomes
         except HasherLost:
             log.warning(_LOST)
             yield from _hash_here(batches.popleft()[1], jails, ctx)
@@ -135,12 +134,12 @@ def _hash_batched(
 
 def _hash_here(
     files: Sequence[ToHash], jails: "_Jails", ctx: Context
-) -> Iterator[Hashed | Unhashed]:
+) -> Iterator[list[Hashed | Unhashed]]:
     for file in files:
         ctx.control.check()
         if jail := jails.of(file.root):
             done = ctx.control.bytes
-            yield outcome(file, _answer(file, jail, _telling(ctx)))
+            yield [outcome(file, _answer(file, jail, _telling(ctx)))]
             ctx.control.items += 1
             ctx.control.bytes = done + file.size_bytes
 
