@@ -33,8 +33,9 @@ def plan(database: Database, lists: Connection, job: Row) -> None:
         small = hashing.marked_small(lists, tenant_id, library_id)
         large = _noting(hashing.marked_large(lists, tenant_id, library_id), beginnings)
         cut = [
-            *shards.by_size(large),  # first: what takes long is better begun early
-            *shards.by_id(small, (0, kinds.SMALL_BYTES)),
+            # First: what takes long is better begun early.
+            *shards.by_size(large),
+            *reversed(list(shards.by_id(small, (0, kinds.SMALL_BYTES)))),
         ]
         add_shards(database, job, cut, sorted(beginnings))
     hashing.forget_lists(lists)

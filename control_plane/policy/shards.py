@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 from mediaplane.protocol.kinds import ANY_BYTES
 
-# A shard ends at whichever comes first: large enough that its bookkeeping does not count (with
-# 2,000 files in each, SQLite took a third longer for a whole job), small enough that a worker which
-# dies loses little. The first are smaller: workers share a small library as well.
-SHARD_FILES = 8000
+# A shard ends at whichever comes first: large enough that its bookkeeping does not count (SQLite
+# writes most of the index of hashes anew with each), small enough that a worker which dies loses
+# little, and that nobody waits long until its results are written. The first are smaller: workers
+# share a small library as well, and come to an end at about the same time.
+SHARD_FILES = 16_000
 SHARD_BYTES = 256 << 20
 _FIRST_FILES = 1000
+_GROWTH = 4
 # Of very much a shard may be this part, so that all of them can be added at once.
 _PART = 1000
 
@@ -41,7 +43,7 @@ class Room:
     @property
     def files(self) -> int:
         """Files with which a shard ends."""
-        usual = min(self._most_files, _FIRST_FILES + self._done_files // 8)
+        usual = min(self._most_files, _FIRST_FILES + self._done_files // _GROWTH)
         return max(usual, self._done_files // _PART)
 
     @property

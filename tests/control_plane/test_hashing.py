@@ -234,11 +234,19 @@ def test_the_totals_of_a_job_are_those_of_its_shards(
             size,
         )
         for first, last, files, size in (
-            (ids[0], ids[1], 2, 8),
-            (ids[2], ids[3], 2, 18),
             (ids[4], ids[4], 1, 9),
+            (ids[2], ids[3], 2, 18),
+            (ids[0], ids[1], 2, 8),
         )
     ]
+
+
+def test_the_smallest_shards_come_last_so_that_workers_end_together(conn: Connection) -> None:
+    add_files(conn, "photos", [{"size_bytes": 4}] * 4000)
+    files = [count for _key, _payload, count, _bytes in plan(conn).shards]
+    # The first is what was left over.
+    assert files[1:] == sorted(files[1:], reverse=True)
+    assert files[1] > files[-1] == 1000
 
 
 def test_large_files_are_cut_by_their_sizes_and_small_ones_by_their_ids(conn: Connection) -> None:

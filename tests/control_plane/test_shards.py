@@ -80,9 +80,9 @@ def test_the_shards_of_a_small_library_are_many_and_those_of_a_large_one_large(
         [shard.files for shard in shards.by_id((n, 1) for n in range(total))]
         for total in (9000, 200_000)
     )
-    assert small == [1000, 1125, 1265, 1423, 1601, 1801, 785]
-    assert max(large) == 8000
-    assert large[-5:-1] == [8000] * 4
+    assert small == [1000, 1250, 1562, 1953, 2441, 794]
+    assert max(large) == 16_000
+    assert large[-5:-1] == [16_000] * 4
     assert sum(large) == 200_000
 
 
