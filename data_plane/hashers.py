@@ -10,10 +10,10 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import islice
 from multiprocessing.connection import Connection
 
-from data_plane.batches import File
 from data_plane.digests import ENDS, Answer
 from data_plane.executor import Hashed, ToHash, Unhashed
 from data_plane.jail import Jail
+from data_plane.small_files import File
 
 _CHECK_SECONDS = 0.2
 # With the next batch there already, a process need not wait until the last answer was read.

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data_plane import batches, digests
-from data_plane.batches import File, answer_files
+from data_plane.batches import answer_files
 from data_plane.digests import (
     BLOCK_BYTES,
     CHANGED,
@@ -27,6 +27,7 @@ from data_plane.digests import (
     Answer,
     hash_at_once,
 )
+from data_plane.small_files import File
 from tests.support.scanning import put
 
 FILES = 100
@@ -191,7 +192,7 @@ def hashed_bytes(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         def digest(self) -> bytes:
             return bytes(self._hasher.digest())
 
-    monkeypatch.setitem(digests._HASHERS, "blake3", Counting)
+    monkeypatch.setitem(digests.HASHERS, "blake3", Counting)
     return counted
 
 
