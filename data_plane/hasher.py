@@ -29,7 +29,8 @@ def main() -> None:
             if not descriptors:
                 return
             try:
-                answers = answer_files(descriptors[0], messages.recv())
+                columns = messages.recv()
+                answers = answer_files(descriptors[0], zip(*columns, strict=True))
                 messages.send(list(chain.from_iterable(answers)))
             except (EOFError, BrokenPipeError):
                 return

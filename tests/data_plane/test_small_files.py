@@ -128,8 +128,8 @@ def test_what_took_the_place_of_a_file_is_not_hashed(
 
 
 def fitting(path: Path) -> File:
-    """What a scan would have had to see for this to be as it was."""
-    info = path.lstat()
+    """What a scan would have had to see for this, or what it leads to, to be as it was."""
+    info = path.stat()
     return os.fsencode(path.name), info.st_size, info.st_mtime_ns, "blake3"
 
 
