@@ -1,12 +1,14 @@
 """The caller's end of the processes that hash batches of files, one for each thread that hashes."""
 
 import os
+import select
 import socket
 import subprocess
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import partial
 from itertools import islice
 from multiprocessing.connection import Connection
 
@@ -15,7 +17,7 @@ from data_plane.executor import Hashed, ToHash, Unhashed
 from data_plane.jail import Jail
 from data_plane.small_files import File
 
-_CHECK_SECONDS = 0.2
+_CHECK_MS = 200
 # With the next batch there already, a process need not wait until the last answer was read.
 _SENT_BATCHES = 2
 
@@ -23,6 +25,8 @@ _SENT_BATCHES = 2
 Columns = tuple[list[bytes], list[int], list[int], Sequence[str]]
 
 _mine = threading.local()
+# As `Hashed._make` does, but without a step of Python: all threads would wait for it.
+_hashed = partial(tuple.__new__, Hashed)
 
 
 class HasherLost(Exception):
@@ -45,6 +49,8 @@ class Hasher:
                 raise HasherLost from None
         self._line = ours
         self._messages: Connection = Connection(os.dup(ours.fileno()))
+        self._answers = select.poll()
+        self._answers.register(self._messages.fileno(), select.POLLIN)
 
     def send(self, jail: Jail, files: Sequence[ToHash], *, ends: bool = False) -> None:
         """Have files below a root hashed that is open here, or their ends."""
@@ -57,7 +63,7 @@ class Hasher:
     def receive(self, check: Callable[[], None]) -> list[Answer]:
         """Return the answers to what was sent first; `check` raises what ends the wait early."""
         try:
-            while not self._messages.poll(_CHECK_SECONDS):
+            while not self._answers.poll(_CHECK_MS):
                 check()
             answers: list[Answer] = self._messages.recv()
         except (OSError, EOFError):
@@ -95,8 +101,7 @@ def outcome(file: ToHash, answer: Answer) -> Hashed | Unhashed:
 
 def _outcomes(files: Sequence[ToHash], answers: Sequence[Answer]) -> list[Hashed | Unhashed]:
     if {bytes}.issuperset(map(type, answers)):
-        # Nearly always, and without a step of Python for each file: all threads would wait for it.
-        return list(map(Hashed._make, zip(files, answers, strict=True)))
+        return list(map(_hashed, zip(files, answers, strict=True)))
     return list(map(outcome, files, answers))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from blake3 import blake3
 
-from data_plane.digests import ENDS, HEAD_BYTES, Answer
+from data_plane.digests import ENDS, HEAD_BYTES, Answer, is_same
 from data_plane.jail import Jail
 from data_plane.small_files import File, Folders, answer_small
 from tests.support.privileges import IS_ROOT, NOBODY, as_nobody, public_folder
@@ -226,6 +226,22 @@ def test_a_file_that_changes_while_it_is_read_gets_no_hash(
         deeds = around(monkeypatch, call, lambda: deed(root / "file"))
         first, second = answer_small(folders, asked(b"before", b"file"))
     assert (first, second[0], len(deeds)) == (DIGEST, "changed", 1)
+
+
+def info(**other: int) -> os.stat_result:
+    """What the system says of a file, but for one thing."""
+    known = {"st_mtime_ns": 5, "st_ctime_ns": 6, **other}
+    mode, inode, device, size = (
+        known.pop(f"st_{name}", 1) for name in ("mode", "ino", "dev", "size")
+    )
+    return os.stat_result((mode, inode, device, 1, 1, 1, size, 1, 1, 1), known)
+
+
+def test_a_file_is_another_if_one_thing_of_it_is_but_not_if_it_was_read() -> None:
+    assert is_same(info(), info())
+    assert is_same(info(st_atime_ns=7), info(st_atime_ns=8))
+    for name in ("st_ino", "st_dev", "st_size", "st_mtime_ns", "st_ctime_ns"):
+        assert not is_same(info(**{name: 2}), info()), name
 
 
 @pytest.mark.parametrize("call", ["read", "fstat", "close"])
