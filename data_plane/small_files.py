@@ -14,6 +14,7 @@ File = tuple[bytes, int, int, str]
 Opened = tuple[int, os.stat_result]
 
 _READ_QUIETLY = READ_NAME | os.O_NOATIME
+# What `stat.S_ISREG` looks at, without the call.
 _FORMAT = 0o170000
 
 

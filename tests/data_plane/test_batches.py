@@ -208,6 +208,19 @@ def test_what_copies_have_in_common_is_hashed_once(
     assert hashed_bytes["bytes"] == 5 * BLOCK_BYTES
 
 
+@pytest.mark.usefixtures("in_memory")
+def test_files_of_all_sizes_are_answered_in_their_order(tmp_path: Path) -> None:
+    contents = [b"small", PARTS[0] + b"1", PARTS[0] + b"1", PARTS[1], b"", PARTS[0] + b"2", b"last"]
+    files = alike(tmp_path, contents)
+    files.insert(3, (b"gone", 5, 1, "blake3"))
+    files.append((b"1", len(contents[1]), 1, ENDS))
+    with opened(tmp_path) as folder:
+        found = answers(folder, files)
+    assert found.pop(3)[0] == "not_found"
+    ends = contents[1][:HEAD_BYTES] + contents[1][-TAIL_BYTES:]
+    assert found == [blake3(one).digest() for one in (*contents, ends)]
+
+
 @pytest.mark.usefixtures("announced")
 def test_copies_that_come_from_the_disk_are_read_one_after_the_other(
     tmp_path: Path, hashed_bytes: Counter[str], monkeypatch: pytest.MonkeyPatch
