@@ -4,8 +4,9 @@ import os
 import resource
 import threading
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import groupby, islice
+from operator import itemgetter
 
 from data_plane.digests import (
     BLOCK_BYTES,
@@ -19,11 +20,7 @@ from data_plane.digests import (
 )
 from data_plane.file_states import explain
 from data_plane.jail import PROC_FD, Jail
-
-# Path, size, time of change and algorithm: no more than is needed, and no object to be made of it.
-File = tuple[bytes, int, int, str]
-# A descriptor, and what was found before it was opened.
-Opened = tuple[int, os.stat_result]
+from data_plane.small_files import File, Folders, Opened, answer_small
 
 # So many files a disk can work on at once.
 _WINDOW_FILES = 32
@@ -36,48 +33,39 @@ class _Disk(threading.local):
 
 
 _disk = _Disk()
+_size = itemgetter(1)
 
 
 def answer_files(root: int, files: Iterable[File]) -> Generator[list[Answer], None, None]:
     """Hash files below a root, and yield the answers to some of them at a time."""
     remaining = iter(files)
-    with Jail(PROC_FD % root) as jail:
+    with Jail(PROC_FD % root) as jail, closing(Folders(jail)) as folders:
         while window := list(islice(remaining, _WINDOW_FILES)):
             before = _blocks_read()
-            opened = _open(jail, window)
             if _disk.is_needed:
                 # One after the other: in step, the head of a disk would go back and forth.
-                answers = list(map(_answer, window, _read_ahead(window, opened)))
+                opened = [_open(folders, file) for file in window]
+                _read_ahead(window, opened)
+                answers = list(map(_answer, window, opened))
+            elif max(map(_size, window)) <= BLOCK_BYTES:
+                answers = answer_small(folders, window)
             else:
-                runs = groupby(zip(window, opened, strict=True), key=_size_and_algorithm)
-                answers = [answer for alike, run in runs for answer in _answer_run(*alike, run)]
+                runs = groupby(window, key=_size_and_algorithm)
+                answers = [one for alike, run in runs for one in _answer_run(folders, *alike, run)]
             _disk.is_needed = _blocks_read() > before
             yield answers
 
 
-def _open(jail: Jail, files: Iterable[File]) -> Iterator[Opened | OSError]:
-    for folder, there in groupby(files, key=lambda file: file[0].rpartition(b"/")[0]):
-        try:
-            folder_fd = jail.open_dir(folder)
-        except OSError as error:
-            yield from [error for _file in there]
-            continue
-        try:
-            for file in there:
-                try:
-                    yield jail.open_file_in(folder_fd, file[0])
-                except OSError as error:
-                    yield error
-        finally:
-            os.close(folder_fd)
+def _open(folders: Folders, file: File) -> Opened | OSError:
+    try:
+        return folders.open_file(file[0])
+    except OSError as error:
+        return error
 
 
-def _read_ahead(
-    files: Iterable[File], opened: Iterable[Opened | OSError]
-) -> list[Opened | OSError]:
-    """Open all of them and have the disk read them at once; in memory they are faster by one."""
-    all_opened = list(opened)
-    for (_path, size_bytes, _mtime, algorithm), one in zip(files, all_opened, strict=True):
+def _read_ahead(files: Iterable[File], opened: Iterable[Opened | OSError]) -> None:
+    """Have the disk read all of them at once; those in memory are faster by one."""
+    for (_path, size_bytes, _mtime, algorithm), one in zip(files, opened, strict=True):
         if isinstance(one, OSError):
             continue
         # Not every file system reads ahead.
@@ -87,25 +75,25 @@ def _read_ahead(
                 _announce(one[0], tail_offset(size_bytes), TAIL_BYTES)
             else:
                 _announce(one[0], 0, size_bytes)
-    return all_opened
 
 
 def _announce(descriptor: int, offset: int, length: int) -> None:
     os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_WILLNEED)
 
 
-def _size_and_algorithm(one: tuple[File, object]) -> tuple[int, str]:
-    (_path, size_bytes, _mtime_ns, algorithm), _opened = one
-    return size_bytes, algorithm
+def _size_and_algorithm(file: File) -> tuple[int, str]:
+    return file[1], file[3]
 
 
 def _answer_run(
-    size_bytes: int, algorithm: str, run: Iterable[tuple[File, Opened | OSError]]
+    folders: Folders, size_bytes: int, algorithm: str, run: Iterable[File]
 ) -> Iterable[Answer]:
     """Answer files of one size that follow each other: large ones may well be copies."""
-    if size_bytes <= BLOCK_BYTES or algorithm == ENDS:
-        return (_answer(*one) for one in run)
-    return _answer_together(size_bytes, algorithm, list(run))
+    if size_bytes <= BLOCK_BYTES:
+        return answer_small(folders, run)
+    if algorithm == ENDS:
+        return [_answer(file, _open(folders, file)) for file in run]
+    return _answer_together(size_bytes, algorithm, [(file, _open(folders, file)) for file in run])
 
 
 def _answer_together(

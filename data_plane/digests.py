@@ -4,7 +4,6 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 from blake3 import blake3
@@ -22,12 +21,8 @@ BLOCK_BYTES = 128 << 10
 _TOLD_BYTES = 1 << 20
 # In place of an algorithm: the prefix hash is wanted.
 ENDS = "ends"
-_HASHERS: dict[str, Any] = {HashAlgorithm.BLAKE3: blake3, HashAlgorithm.SHA256: hashlib.sha256}
+HASHERS: dict[str, Any] = {HashAlgorithm.BLAKE3: blake3, HashAlgorithm.SHA256: hashlib.sha256}
 CHANGED = ("changed", "It has changed since the scan; scan the library again.")
-
-# Who writes to a file can put its mtime back, but not its ctime. The inode tells of a file that
-# took the place of the one that was found before it was opened.
-_version = attrgetter("st_ino", "st_dev", "st_size", "st_mtime_ns", "st_ctime_ns")
 
 # The digest of a file, or the code and the message of why it has none.
 Answer = bytes | tuple[str, str]
@@ -53,12 +48,25 @@ def hash_file(
         if state_of(before) != (size_bytes, mtime_ns):
             return CHANGED
         digest = _digest(algorithm, size_bytes, descriptor, read)
-        return CHANGED if _version(os.fstat(descriptor)) != _version(before) else digest
+        return digest if is_same(os.fstat(descriptor), before) else CHANGED
     finally:
         os.close(descriptor)
 
 
-def _read_at(descriptor: int, offset: int, length: int) -> bytes:
+def is_same(info: os.stat_result, before: os.stat_result) -> bool:
+    """Tell whether a file is the one that it was before, and nobody has written to it."""
+    return (
+        # Who writes to a file can put its mtime back, but not its ctime.
+        info.st_ctime_ns == before.st_ctime_ns
+        and info.st_mtime_ns == before.st_mtime_ns
+        and info.st_size == before.st_size
+        # One that took the place of the one that was found, before it was opened.
+        and info.st_ino == before.st_ino
+        and info.st_dev == before.st_dev
+    )
+
+
+def read_at(descriptor: int, offset: int, length: int) -> bytes:
     content = os.pread(descriptor, length, offset)
     while len(content) < length and (
         more := os.pread(descriptor, length - len(content), offset + len(content))
@@ -77,10 +85,10 @@ def hash_at_once(
         if algorithm == ENDS:
             digest = _digest_ends(descriptor, size_bytes)
         elif size_bytes <= BLOCK_BYTES:
-            digest = _HASHERS[algorithm](_read_at(descriptor, 0, size_bytes)).digest()
+            digest = HASHERS[algorithm](read_at(descriptor, 0, size_bytes)).digest()
         else:
             digest = _digest(algorithm, size_bytes, descriptor, lambda _length: None)
-        return CHANGED if _version(os.fstat(descriptor)) != _version(found) else digest
+        return digest if is_same(os.fstat(descriptor), found) else CHANGED
     finally:
         os.close(descriptor)
 
@@ -109,8 +117,9 @@ def _unless_changed(
     answers: Mapping[int, Answer], descriptor: int, found: os.stat_result, _mtime_ns: int
 ) -> Answer:
     answer = answers.get(descriptor, CHANGED)
-    is_same = _version(os.fstat(descriptor)) == _version(found)
-    return answer if is_same or not isinstance(answer, bytes) else CHANGED
+    if isinstance(answer, bytes) and not is_same(os.fstat(descriptor), found):
+        return CHANGED
+    return answer
 
 
 def _digest_together(
@@ -121,7 +130,7 @@ def _digest_together(
     To compare a block takes a tenth of the time that hashing it takes.
     """
     answers: dict[int, Answer] = {}
-    alike = [(_HASHERS[algorithm](), descriptors)]
+    alike = [(HASHERS[algorithm](), descriptors)]
     for _offset in range(0, size_bytes, BLOCK_BYTES):
         alike = [part for hasher, these in alike for part in _read_on(hasher, these, answers)]
     for hasher, these in alike:
@@ -174,8 +183,8 @@ def _fill(descriptor: int, block: bytearray) -> int:
 
 
 def _digest_ends(descriptor: int, size_bytes: int) -> bytes:
-    head = _read_at(descriptor, 0, HEAD_BYTES)
-    return blake3(head + _read_at(descriptor, tail_offset(size_bytes), TAIL_BYTES)).digest()
+    head = read_at(descriptor, 0, HEAD_BYTES)
+    return blake3(head + read_at(descriptor, tail_offset(size_bytes), TAIL_BYTES)).digest()
 
 
 def tail_offset(size_bytes: int) -> int:
@@ -184,7 +193,7 @@ def tail_offset(size_bytes: int) -> int:
 
 
 def _digest(algorithm: str, size_bytes: int, descriptor: int, read: Callable[[int], None]) -> bytes:
-    hasher = _HASHERS[algorithm]()
+    hasher = HASHERS[algorithm]()
     view = _buffer()
     blocks = [view]
     unread = told = size_bytes

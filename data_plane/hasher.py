@@ -1,8 +1,8 @@
 """Hashes batches of files in a process of its own: python -m data_plane.hasher DESCRIPTOR.
 
 In threads of one process small files are hashed one at a time, whatever the number of processors:
-each costs more Python than hashing. Of larger ones, threads lose a quarter of their time to waiting
-for each other. The caller sends the descriptor of a root and the files below
+each costs about as much Python as hashing. Of larger ones, threads lose a quarter of their time to
+waiting for each other. The caller sends the descriptor of a root and the files below
 it, and gets an answer for each of them; with the end of the connection this process ends.
 """
 
@@ -29,7 +29,8 @@ def main() -> None:
             if not descriptors:
                 return
             try:
-                answers = answer_files(descriptors[0], messages.recv())
+                columns = messages.recv()
+                answers = answer_files(descriptors[0], zip(*columns, strict=True))
                 messages.send(list(chain.from_iterable(answers)))
             except (EOFError, BrokenPipeError):
                 return

@@ -1,25 +1,32 @@
 """The caller's end of the processes that hash batches of files, one for each thread that hashes."""
 
 import os
+import select
 import socket
 import subprocess
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import partial
 from itertools import islice
 from multiprocessing.connection import Connection
 
-from data_plane.batches import File
 from data_plane.digests import ENDS, Answer
 from data_plane.executor import Hashed, ToHash, Unhashed
 from data_plane.jail import Jail
+from data_plane.small_files import File
 
-_CHECK_SECONDS = 0.2
+_CHECK_MS = 200
 # With the next batch there already, a process need not wait until the last answer was read.
 _SENT_BATCHES = 2
 
+# Paths, sizes, times of change and algorithms of files.
+Columns = tuple[list[bytes], list[int], list[int], Sequence[str]]
+
 _mine = threading.local()
+# As `Hashed._make` does, but without a step of Python: all threads would wait for it.
+_hashed = partial(tuple.__new__, Hashed)
 
 
 class HasherLost(Exception):
@@ -42,19 +49,21 @@ class Hasher:
                 raise HasherLost from None
         self._line = ours
         self._messages: Connection = Connection(os.dup(ours.fileno()))
+        self._answers = select.poll()
+        self._answers.register(self._messages.fileno(), select.POLLIN)
 
     def send(self, jail: Jail, files: Sequence[ToHash], *, ends: bool = False) -> None:
         """Have files below a root hashed that is open here, or their ends."""
         try:
             socket.send_fds(self._line, [b"."], [jail.fileno()])
-            self._messages.send([request(file, ends=ends) for file in files])
+            self._messages.send(_columns(files, ends=ends))
         except OSError:
             raise HasherLost from None
 
     def receive(self, check: Callable[[], None]) -> list[Answer]:
         """Return the answers to what was sent first; `check` raises what ends the wait early."""
         try:
-            while not self._messages.poll(_CHECK_SECONDS):
+            while not self._answers.poll(_CHECK_MS):
                 check()
             answers: list[Answer] = self._messages.recv()
         except (OSError, EOFError):
@@ -69,6 +78,16 @@ class Hasher:
         self.process.wait()
 
 
+def _columns(files: Sequence[ToHash], *, ends: bool) -> Columns:
+    """Return what `request` says of each file, by columns: they are made and sent sooner."""
+    return (
+        [file.rel_path for file in files],
+        [file.size_bytes for file in files],
+        [file.mtime_ns for file in files],
+        [ENDS] * len(files) if ends else [file.algorithm for file in files],
+    )
+
+
 def request(file: ToHash, *, ends: bool) -> File:
     """Return what somebody who is to hash a file, or its ends, needs to know of it."""
     algorithm = ENDS if ends else file.algorithm
@@ -78,6 +97,12 @@ def request(file: ToHash, *, ends: bool) -> File:
 def outcome(file: ToHash, answer: Answer) -> Hashed | Unhashed:
     """Return what an answer says of a file."""
     return Hashed(file, answer) if isinstance(answer, bytes) else Unhashed(file, *answer)
+
+
+def _outcomes(files: Sequence[ToHash], answers: Sequence[Answer]) -> list[Hashed | Unhashed]:
+    if {bytes}.issuperset(map(type, answers)):
+        return list(map(_hashed, zip(files, answers, strict=True)))
+    return list(map(outcome, files, answers))
 
 
 def hash_elsewhere(
@@ -103,7 +128,7 @@ def hash_elsewhere(
             if not sent:
                 break
             answers = hasher.receive(check)
-            yield list(map(outcome, sent.popleft(), answers))
+            yield _outcomes(sent.popleft(), answers)
     except BaseException:
         hasher.close()
         raise

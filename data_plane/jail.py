@@ -27,7 +27,7 @@ _RETRIES = {errno.EAGAIN: 64, errno.EINTR: 64, errno.EXDEV: 1}
 _PATH = os.O_PATH | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY
 # Not to wait for a FIFO that takes the file's place after it was looked at.
-_READ_NAME = _READ | os.O_NOFOLLOW | os.O_NONBLOCK
+READ_NAME = _READ | os.O_NOFOLLOW | os.O_NONBLOCK
 _NO_NAMES = (b"", b".", b"..")
 _SCAN = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
 
@@ -75,7 +75,7 @@ class Jail:
         self.identity: tuple[int, int] = (info.st_dev, info.st_ino)
         self.resolver: Resolver = resolver or ("openat2" if _has_openat2() else "walk")
         self._resolve: OpenAt = _openat2 if self.resolver == "openat2" else _walk
-        self._noatime_denied_owners: set[int] = set()
+        self.noatime_denied_owners: set[int] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -128,7 +128,7 @@ class Jail:
         try:
             found = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
             _check_regular(found, rel)
-            return self._quietly(_open_at, folder_fd, name, _READ_NAME, found.st_uid), found
+            return self._quietly(_open_at, folder_fd, name, READ_NAME, found.st_uid), found
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise JailRefused("symlink", rel) from None
@@ -180,7 +180,7 @@ class Jail:
 
     # Reading must leave the source tree untouched, but only owners may suppress access times.
     def _quietly(self, open_at: OpenAt, dir_fd: int, path: bytes, flags: int, owner: int) -> int:
-        if owner in self._noatime_denied_owners:
+        if owner in self.noatime_denied_owners:
             return open_at(dir_fd, path, flags)
         try:
             return open_at(dir_fd, path, flags | os.O_NOATIME)
@@ -188,7 +188,7 @@ class Jail:
             if error.errno != errno.EPERM:
                 raise
         fd = open_at(dir_fd, path, flags)
-        self._noatime_denied_owners.add(owner)
+        self.noatime_denied_owners.add(owner)
         return fd
 
 

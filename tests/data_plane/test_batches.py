@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data_plane import batches, digests
-from data_plane.batches import File, answer_files
+from data_plane.batches import answer_files
 from data_plane.digests import (
     BLOCK_BYTES,
     CHANGED,
@@ -27,6 +27,7 @@ from data_plane.digests import (
     Answer,
     hash_at_once,
 )
+from data_plane.small_files import File
 from tests.support.scanning import put
 
 FILES = 100
@@ -191,7 +192,7 @@ def hashed_bytes(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         def digest(self) -> bytes:
             return bytes(self._hasher.digest())
 
-    monkeypatch.setitem(digests._HASHERS, "blake3", Counting)
+    monkeypatch.setitem(digests.HASHERS, "blake3", Counting)
     return counted
 
 
@@ -205,6 +206,19 @@ def test_what_copies_have_in_common_is_hashed_once(
         found = answers(folder, files)
     assert found == [blake3(one).digest() for one in (copy, copy, other, copy, other)]
     assert hashed_bytes["bytes"] == 5 * BLOCK_BYTES
+
+
+@pytest.mark.usefixtures("in_memory")
+def test_files_of_all_sizes_are_answered_in_their_order(tmp_path: Path) -> None:
+    contents = [b"small", PARTS[0] + b"1", PARTS[0] + b"1", PARTS[1], b"", PARTS[0] + b"2", b"last"]
+    files = alike(tmp_path, contents)
+    files.insert(3, (b"gone", 5, 1, "blake3"))
+    files.append((b"1", len(contents[1]), 1, ENDS))
+    with opened(tmp_path) as folder:
+        found = answers(folder, files)
+    assert found.pop(3)[0] == "not_found"
+    ends = contents[1][:HEAD_BYTES] + contents[1][-TAIL_BYTES:]
+    assert found == [blake3(one).digest() for one in (*contents, ends)]
 
 
 @pytest.mark.usefixtures("announced")

@@ -25,7 +25,13 @@ from data_plane.executors.hash import hash_files
 from mediaplane.protocol.values import HashAlgorithm
 from tests.support.privileges import as_nobody, public_folder
 from tests.support.scanning import context, put, scanned
-from tests.support.waiting import PATIENCE_SECONDS, eventually, must_not_block, promptly
+from tests.support.waiting import (
+    PATIENCE_SECONDS,
+    eventually,
+    let_the_clock_tick,
+    must_not_block,
+    promptly,
+)
 
 BLOCK = 128 << 10
 TOLD = 1 << 20
@@ -79,18 +85,6 @@ class Meddling(Control):
         if self.bytes and self.deeds < self.times:
             self.deed()
             self.deeds += 1
-
-
-def let_the_clock_tick(path: Path) -> None:
-    """Wait until a change of a file would show in its times, which are a few ms coarse."""
-    probe = path.with_name("probe")
-
-    def has_ticked() -> bool:
-        probe.write_bytes(b"")
-        return probe.stat().st_ctime_ns > path.stat().st_ctime_ns
-
-    eventually(has_ticked)
-    probe.unlink()
 
 
 @pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, TOLD, TOLD + 1])

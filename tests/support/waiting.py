@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 Found = TypeVar("Found")
@@ -33,6 +34,18 @@ def promptly(attempt: Callable[[], float], seconds: float, attempts: int = 5) ->
         if taken[-1] < seconds:
             return
     raise AssertionError(f"took {taken} seconds, and none of them less than {seconds}")
+
+
+def let_the_clock_tick(path: Path) -> None:
+    """Wait until a change of a file would show in its times, which are a few ms coarse."""
+    probe = path.with_name("probe")
+
+    def has_ticked() -> bool:
+        probe.write_bytes(b"")
+        return probe.stat().st_ctime_ns > path.stat().st_ctime_ns
+
+    eventually(has_ticked)
+    probe.unlink()
 
 
 @contextmanager
