@@ -18,9 +18,12 @@ def main() -> NoReturn:
     # What is loaded stays to the end: to look for garbage in it took a sixth of a short command.
     gc.set_threshold(50_000)
     try:
-        from mediaplane.cli.app import app  # noqa: PLC0415 - Ctrl-C may come while this loads
+        # Ctrl-C may come while these load.
+        from mediaplane.cli.late import load_late  # noqa: PLC0415
+        from mediaplane.cli.root import make_app  # noqa: PLC0415
 
-        app(prog_name="mediaplane")
+        load_late()
+        make_app(sys.argv[1:])(prog_name="mediaplane")
     except KeyboardInterrupt:
         sys.exit(130)
     finally:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mediaplane.cli import output, summary
+from mediaplane.cli.arguments import AcceptNewRoot, absolute
 from mediaplane.cli.documents import last_part
-from mediaplane.cli.library import absolute
 from mediaplane.cli.output import Json
-from mediaplane.cli.scan import AcceptNewRoot
 from mediaplane.cli.session import Session, command
 
 if TYPE_CHECKING:
