@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -18,13 +19,15 @@ from control_plane.policy import (
 from control_plane.policy.backoff import Backoff
 from control_plane.settings import ControlSettings
 from mediaplane.protocol import wal
-from mediaplane.protocol.database import Database
+from mediaplane.protocol.database import Database, Topic
 from mediaplane.tokens import Tokens
 
 log = logging.getLogger(__name__)
 
 _ACCESS_SECONDS = 60.0
 _CHECKPOINT_SECONDS = 1.0
+# How soon a loop that waits for a ring notices that the plane stops.
+_STOP_SECONDS = 0.1
 
 
 def start(
@@ -37,10 +40,6 @@ def start(
 
     def may_write_much() -> bool:
         return not (stop.is_set() or wal.is_congested(database))
-
-    def absorb() -> None:
-        while may_write_much() and discovery.absorb(database):
-            pass
 
     def recover() -> None:
         recovery.recover(database, backoff)
@@ -56,7 +55,13 @@ def start(
 
     often = settings.recovery_seconds
     threads = [
-        _loop("absorb", absorb, settings.absorb_seconds, stop),
+        _loop(
+            "absorb",
+            partial(_absorb, database, may_write_much),
+            settings.absorb_seconds,
+            stop,
+            _pause_of_scans(database, stop),
+        ),
         _loop("recovery", recover, often, stop),
         _loop("regrouping", partial(regrouping.settle_all, database, may_write_much), often, stop),
         _loop("planning", partial(planning.resume, database), often, stop),
@@ -70,9 +75,39 @@ def start(
     return threads
 
 
+def _absorb(database: Database, may_go_on: Callable[[], bool]) -> None:
+    """Take over what scans have reported, and wake those that wait for it."""
+    is_news = False
+    while may_go_on() and discovery.absorb(database):
+        is_news = True
+    if is_news and database.bell:
+        database.bell.ring(Topic.SCANS)
+
+
+def _pause_of_scans(database: Database, stop: threading.Event) -> Callable[[float], object]:
+    """Return a pause that ends early when a scan has something to be taken over."""
+    if database.bell is None:
+        return stop.wait
+    ear = database.bell.listen(Topic.SCANS)
+
+    def pause(seconds: float) -> None:
+        ends_at = time.monotonic() + seconds
+        while not stop.is_set() and (left := ends_at - time.monotonic()) > 0:
+            if ear.wait(min(left, _STOP_SECONDS)):
+                return
+
+    return pause
+
+
 def _loop(
-    name: str, work: Callable[[], None], seconds: float, stop: threading.Event
+    name: str,
+    work: Callable[[], None],
+    seconds: float,
+    stop: threading.Event,
+    pause: Callable[[float], object] | None = None,
 ) -> threading.Thread:
+    pause = pause or stop.wait
+
     def run() -> None:
         while not stop.is_set():
             try:
@@ -83,7 +118,7 @@ def _loop(
                 # The database may be restarting or its disk full: go on when it is back.
                 log.exception("The %s loop met an error and goes on", name)
                 stop.wait(1.0)
-            stop.wait(seconds)
+            pause(seconds)
 
     thread = threading.Thread(target=run, name=name, daemon=True)
     thread.start()

@@ -77,6 +77,8 @@ class Runner:
         self._flight_log = flight_log
         self._queue = Queue(database, leases, settings)
         self._batches: set[Batch] = set()
+        # Set by whoever has ended items: those may have been the last of a job.
+        self._items_ended = threading.Event()
         self.ended: dict[str, int] = {}  # step → how many pieces of work it has ended
         urgent = Lane(settings.priority_threshold, bell.listen(Topic.WORK))
         usual = Lane(_ANY_PRIORITY, bell.listen(Topic.WORK), reserve=urgent)
@@ -263,12 +265,13 @@ class Runner:
         while True:
             self._check(held)
             self._work_off(mine, self._queue.claim(mine), lambda: mine)
+            self._items_ended.clear()  # before the look: what ends after it is to be heard of
             with self._database.read() as conn:
                 is_open = conn.execute(_OPEN_ITEMS, bound).scalar()
                 done = conn.execute(_DONE_ITEMS, bound).one()
             if not is_open:
                 break
-            held.control.wait(_ITEM_WAIT_SECONDS)
+            self._items_ended.wait(_ITEM_WAIT_SECONDS)
             self._queue.recover()
         held.control.items = int(done.items)
         if done.cancelled:  # the last one, perhaps: nothing else would tell that the job is
@@ -292,6 +295,8 @@ class Runner:
             return self._finish_apart(outcomes, error)
         for one in outcomes:
             self.ended[one.step] = self.ended.get(one.step, 0) + 1
+        if any(one.held.machine is JOB_ITEMS for one in outcomes):
+            self._items_ended.set()
         return rows
 
     def _finish_apart(self, outcomes: Sequence[Outcome], error: Exception) -> list[Row]:

@@ -57,6 +57,7 @@ class Worker:
         self._budget = IoBudget(database, HASHING, settings.hash_bytes_per_second)
         self._bell = Bell(database, locations.runtime)
         database.bell = self._bell
+        self._scans = self._bell.listen(Topic.SCANS)
         self._media_budget = IoBudget(
             database, THUMBNAIL_IO_BUCKET, settings.thumbnail_bytes_per_second
         )
@@ -146,6 +147,8 @@ class Worker:
             self._state,
             partial(self._budget.spend, control),
             is_limited=self._settings.hash_bytes_per_second > 0,
+            tell_walked=partial(self._bell.ring, Topic.SCANS),
+            await_verdict=self._scans.wait,
         )
 
     def _stats(self) -> dict[str, Any]:

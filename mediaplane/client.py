@@ -7,8 +7,6 @@ from functools import cached_property
 from typing import Any, Self, cast
 
 import grpc
-from google.rpc import error_details_pb2
-from grpc_status import rpc_status
 
 from mediaplane import traces
 from mediaplane.credentials import NO_CREDENTIALS, Credentials, connect
@@ -354,6 +352,10 @@ def library_name(slug: str) -> str:
 
 def error_info(error: grpc.RpcError) -> tuple[str, dict[str, str]]:
     """The stable reason and the details that a server of ours attached; else '' and nothing."""
+    # Only errors need them, and they import all of asyncio.
+    from google.rpc import error_details_pb2  # noqa: PLC0415
+    from grpc_status import rpc_status  # noqa: PLC0415
+
     try:
         status = rpc_status.from_call(cast(grpc.Call, error))
     except ValueError:

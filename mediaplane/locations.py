@@ -1,9 +1,7 @@
 """Says where everything is: the state directory, the database, and the address of each plane."""
 
-import hashlib
 import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,6 +145,9 @@ def _socket_address(state: Path, name: str) -> str:
 
 def _short_directory(state: Path) -> Path:
     """A private directory for the sockets of a state directory whose path is too long for them."""
+    import hashlib  # noqa: PLC0415 - slow, and few states have such a path
+    import tempfile  # noqa: PLC0415
+
     digest = hashlib.sha256(os.fsencode(state)).hexdigest()[:16]
     directory = Path(tempfile.gettempdir()) / f"mediaplane-{os.getuid()}-{digest}"
     try:

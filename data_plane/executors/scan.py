@@ -40,8 +40,10 @@ def scan(task: ScanTask, ctx: Context) -> ScanCounts:
         compare(_walk(jail, _choose(task.settings, jail, ctx), ctx), task.report, counts, ctx)
         _check_root(task.root, jail)
         task.report.walked(counts)
+    ctx.tell_walked()
     while not (verdict := task.report.verdict()):
-        ctx.control.wait(_WAIT_SECONDS)
+        ctx.await_verdict(_WAIT_SECONDS)
+        ctx.control.check()
     if isinstance(verdict, tuple):
         raise Fail(*verdict)
     return counts

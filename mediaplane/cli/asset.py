@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from mediaplane.cli import output, saving
+from mediaplane.cli.arguments import Slug
 from mediaplane.cli.documents import document, enum_name, file_document, last_part, local_time
-from mediaplane.cli.library import Slug
 from mediaplane.cli.output import Json, Limit
 from mediaplane.cli.saving import Target
 from mediaplane.cli.session import Session, command

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from mediaplane.cli import output
+from mediaplane.cli.arguments import Slug
 from mediaplane.cli.documents import document, file_document
-from mediaplane.cli.library import Slug
 from mediaplane.cli.output import Json, Limit
 from mediaplane.cli.session import Session, command
 

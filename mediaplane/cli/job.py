@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mediaplane.cli import output
+from mediaplane.cli import output, probe
 from mediaplane.cli.documents import document, enum_name, job_document, last_part, local_time
 from mediaplane.cli.output import Json, Limit
 from mediaplane.cli.progress import activity, follow, outcome, succeeded
@@ -252,3 +252,6 @@ def _fields(job: Any) -> list[tuple[str, str]]:
         ("Ended", local_time(job, "end_time")),
         ("Next attempt", local_time(job, "retry_time")),
     ]
+
+
+probe.add_to(app)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from mediaplane.cli import library_record, output, tenants
+from mediaplane.cli.arguments import Slug, absolute
 from mediaplane.cli.documents import enum_name, last_part, library_document
 from mediaplane.cli.output import Json, Limit
 from mediaplane.cli.session import Session, command
@@ -18,9 +19,6 @@ app = typer.Typer(
     name="library", no_args_is_help=True, help="Add, show, change and remove libraries."
 )
 
-Slug = Annotated[
-    str, typer.Argument(metavar="SLUG", help="The short name that `library list` shows.")
-]
 Include = Annotated[
     list[str] | None,
     typer.Option(
@@ -270,13 +268,6 @@ def restore(session: Session, slug: Slug, as_json: Json = False) -> None:
     with session.client() as client:
         library = client.restore_library(slug)
     _show_done("Restored", library, as_json=as_json)
-
-
-def absolute(path: str) -> bytes:
-    """The absolute path in the bytes of the file system; symbolic links stay as they are."""
-    found = os.fsencode(os.path.abspath(path))
-    # POSIX lets two leading slashes mean something else; on Linux they do not.
-    return b"/" + found.lstrip(b"/")
 
 
 def _change(session: Session, slug: str, done: str, *, as_json: bool, **settings: Any) -> None:

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from mediaplane.cli import output, tenants
+from mediaplane.cli.arguments import AcceptNewRoot, Slug
 from mediaplane.cli.documents import job_document
-from mediaplane.cli.library import Slug
 from mediaplane.cli.output import Json
 from mediaplane.cli.progress import exit_by, finish, succeeded
 from mediaplane.cli.session import Session, command
@@ -14,15 +14,6 @@ from mediaplane.cli.session import Session, command
 NoWait = Annotated[
     bool,
     typer.Option("--no-wait", help="Only admit the job; some data plane will carry it out."),
-]
-
-
-AcceptNewRoot = Annotated[
-    bool,
-    typer.Option(
-        "--accept-new-root",
-        help="Another or an empty directory at the library's path is meant, not a lost disk.",
-    ),
 ]
 
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mediaplane.cli import output, saving
+from mediaplane.cli.arguments import absolute
 from mediaplane.cli.documents import document, enum_name, last_part, local_time
-from mediaplane.cli.library import absolute
 from mediaplane.cli.output import Json, Limit
 from mediaplane.cli.saving import Target
 from mediaplane.cli.session import Session, command

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mediaplane.cli import output, summary
+from mediaplane.cli.arguments import AcceptNewRoot, absolute
 from mediaplane.cli.documents import last_part
-from mediaplane.cli.library import absolute
 from mediaplane.cli.output import Json
-from mediaplane.cli.scan import AcceptNewRoot
 from mediaplane.cli.session import Session, command
 
 if TYPE_CHECKING:
@@ -92,12 +91,14 @@ def up(
             client, libraries, accept_new_root=accept_new_root, is_shown=not as_json
         )
         slugs = [last_part(library.name) for library in libraries]
+        # What lies in a library that cannot be scanned will not be decoded either.
+        lost = {failure.partition(":")[0] for failure in failures}
+        scanned = [slug for slug in slugs if slug not in lost]
+        media = None
         if not (no_media or watch):  # who watches wants to hear of changes meanwhile
-            # What lies in a library that cannot be scanned will not be decoded either.
-            lost = {failure.partition(":")[0] for failure in failures}
-            scanned = [slug for slug in slugs if slug not in lost]
-            pipeline.finish(client, scanned, is_shown=not as_json)
-        media = pipeline.current(client, slugs)
+            media = pipeline.finish(client, scanned, is_shown=not as_json)
+        if media is None or scanned != slugs:
+            media = pipeline.current(client, slugs)
         statistics = client.statistics()
         elapsed = time.monotonic() - started
         if as_json:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from mediaplane.cli import output
+from mediaplane.cli.arguments import Slug
 from mediaplane.cli.documents import file_document, job_document, library_of
-from mediaplane.cli.library import Slug
 from mediaplane.cli.output import Json
 from mediaplane.cli.progress import exit_by, finish, succeeded
 from mediaplane.cli.scan import NoWait

@@ -41,6 +41,8 @@ class Topic(StrEnum):
     ORDERS = "orders"
     # Events were appended.
     NEWS = "news"
+    # A scan has reported all that it saw, or a report was taken over.
+    SCANS = "scans"
 
 
 class Database:

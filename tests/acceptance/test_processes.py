@@ -37,6 +37,13 @@ def test_ctrl_c_ends_up_cleanly_and_leaves_no_process(
     assert planes_of(first_commands) == []
 
 
+def test_a_scan_does_not_wait_for_the_next_look_of_the_control_plane(
+    commands: Commands, library: Path
+) -> None:
+    commands.environment["MEDIAPLANE_ABSORB_SECONDS"] = str(2 * PATIENCE_SECONDS)
+    assert commands.json("up", library, "--once")["elapsed_seconds"] < PATIENCE_SECONDS
+
+
 def test_up_ends_and_says_so_when_its_data_plane_is_told_to_shut_down(
     sqlite_commands: Commands, library: Path
 ) -> None:

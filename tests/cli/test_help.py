@@ -10,6 +10,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from mediaplane.cli.app import app
+from mediaplane.cli.root import make_app
 
 
 def _commands(group: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -67,15 +68,47 @@ def test_every_listing_has_json_and_limit(words: tuple[str, ...]) -> None:
     assert "--limit" in text
 
 
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_command_that_is_loaded_alone_is_the_same(words: tuple[str, ...]) -> None:
+    alone = CliRunner().invoke(make_app(words), [*words, "--help"], terminal_width=200)
+    assert alone.output == _help(words)
+
+
+def test_words_that_begin_with_no_command_have_all_of_them() -> None:
+    for words in ([], ["--help"], ["--state", "up", "job", "list"], ["nonsense"]):
+        assert sorted(_commands(get_command(make_app(words)))) == COMMANDS
+
+
 def test_help_loads_neither_grpc_nor_the_database() -> None:
+    program = "from mediaplane.cli.app import app; app(['--help'], standalone_mode=False)"
+    assert _loaded(program, {"grpc", "sqlalchemy", "alembic", "google", "rich"}) == "[]"
+
+
+def test_a_command_loads_no_other_command() -> None:
+    program = "from mediaplane.cli.root import make_app; make_app(['up', 'folder'])"
+    others = {"library", "scan", "job", "duplicates", "planes", "root"}
+    found = _loaded(program, {f"mediaplane.cli.{name}" for name in others})
+    assert found == "['mediaplane.cli.root']"
+
+
+def test_a_command_that_talks_loads_nothing_of_asyncio_before_it_is_used() -> None:
     program = (
-        "import sys; from mediaplane.cli.app import app; app(['--help'], standalone_mode=False);"
-        "print(sorted({'grpc', 'sqlalchemy', 'alembic', 'google', 'rich'} & set(sys.modules)))"
+        "from mediaplane.cli.late import load_late; load_late();"
+        "from mediaplane.cli import campaign, pipeline; from mediaplane import planes"
     )
+    unused = {"asyncio.events", "grpc.aio._channel", "google.protobuf.text_format", "grpc_status"}
+    assert _loaded(program, unused | {"ssl", "sqlalchemy"}) == "[]"
+    used = "; import asyncio; asyncio.run(asyncio.sleep(0))"
+    assert _loaded(program + used, unused) == "['asyncio.events']"
+
+
+def _loaded(program: str, modules: set[str]) -> str:
+    """Which of some modules a program loads."""
+    program += f"; import sys; print(sorted({modules!r} & set(sys.modules)))"
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert result.stdout.splitlines()[-1] == "[]"
+    return result.stdout.splitlines()[-1]
 
 
 def test_a_command_that_does_not_exist_is_a_usage_error() -> None:

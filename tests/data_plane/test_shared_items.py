@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from data_plane import runner
 from data_plane.executor import Context, Fail, Skip
 from data_plane.registry import EXECUTORS
 from mediaplane.protocol.values import JobKind
 from tests.support import worker as hand
 from tests.support.databases import Databases
 from tests.support.planes import Desk, Worker
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 COUNTERS = ("completed_items", "failed_items", "skipped_items", "cancelled_items")
 
@@ -32,6 +33,15 @@ def test_two_workers_share_the_items_of_a_probe(desk: Desk, database: Databases)
     assert {item["worker_id"] for item in items} == {"one", "two"}
     assert counters(desk, job_id) == (20, 0, 0, 0)
     assert (job["processed_items"], job["progress"]) == (20, 1.0)
+
+
+def test_a_job_ends_as_soon_as_another_slot_has_ended_its_last_item(
+    desk: Desk, database: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "_ITEM_WAIT_SECONDS", 2 * PATIENCE_SECONDS)
+    with Worker(database.data, slots=2):
+        for _ in range(5):  # the other one is the last in most of them
+            desk.wait_for(desk.probe(0.1, probe_items=2), "completed")
 
 
 def test_items_of_a_job_that_was_asked_to_stop_are_not_claimed(
