@@ -36,7 +36,7 @@ BATCH_FILES = 256
 BATCH_BYTES = 32 << 20
 _ALIKE_BYTES = 256 << 20
 # How often to look whether the beginnings of the other files are known.
-_EARLY_SECONDS = 0.05
+_EARLY_SECONDS = 0.01
 
 _LOST = "A process that hashes batches of files was lost; they are hashed without it"
 _SIZE = attrgetter("size_bytes")
