@@ -34,9 +34,13 @@ class MemoryReport:
         yield from sorted(self.files.values())
 
     def add(
-        self, changed: Sequence[Seen], missing: Sequence[Seen], unseen: Sequence[Unseen]
+        self,
+        new: Sequence[Seen],
+        changed: Sequence[Seen],
+        missing: Sequence[Seen],
+        unseen: Sequence[Unseen],
     ) -> None:
-        self.changed += changed
+        self.changed += sorted([*new, *changed])
         self.missing += missing
         self.unseen += unseen
         self.adds += 1
