@@ -8,6 +8,7 @@ from sqlalchemy import select, text, update
 
 from data_plane.executor import (
     Fail,
+    Found,
     LeaseLost,
     ProbeTask,
     ScanCounts,
@@ -93,14 +94,14 @@ class Report:
 
     def add(
         self,
-        new: Sequence[Seen],
+        new: Sequence[Found],
         changed: Sequence[Seen],
         missing: Sequence[Seen],
         unseen: Sequence[Unseen],
     ) -> None:
         """Stage what differs, for the control plane to take over."""
         session = self._session_id
-        batches = [(session, packs.pack(list(map(_packed, new))))] if new else []
+        batches = [(session, _pack(new))] if new else []
         entries: list[tuple[Any, ...]] = [
             (*file, media_type(file.rel_path), _SEEN, session) for file in changed
         ]
@@ -151,8 +152,9 @@ class Report:
         return bool(row.status == ScanSessionStatus.SUCCEEDED)
 
 
-def _packed(file: Seen) -> packs.Packed:
-    return (file[0], media_type(file[0]), *file[1:])
+def _pack(files: Sequence[Found]) -> bytes:
+    paths, *numbers = zip(*files, strict=True)
+    return packs.pack(paths, map(media_type, paths), *numbers)
 
 
 def probe_task(_database: Database, row: Row) -> ProbeTask:

@@ -154,7 +154,7 @@ class ScanReport(Protocol):
 
     def add(
         self,
-        new: Sequence[Seen],
+        new: Sequence[Found],
         changed: Sequence[Seen],
         missing: Sequence[Seen],
         unseen: Sequence[Unseen],

@@ -32,7 +32,7 @@ def _advance(conn: Connection, session: Row) -> bool:
     if session["regroup_from"] is not None or not _is_recognised(session):
         return False
     _remember_root(conn, session)
-    if _take_batch(conn, session) or _take_seen(conn, session):
+    if _take_new(conn, session) or _take_seen(conn, session):
         return True
     if session["walked_at"] is None:
         return False
@@ -44,16 +44,16 @@ def _advance(conn: Connection, session: Row) -> bool:
     return True
 
 
-def _take_batch(conn: Connection, session: Row) -> bool:
+def _take_new(conn: Connection, session: Row) -> bool:
     try:
-        batch = batches.first(conn, session["id"])
+        chunk = batches.next_chunk(conn, session["id"])
     except ValueError:
         message = "A part of the scan's report cannot be read; scan the library again."
         _fail(conn, session, "report_unreadable", message)
         return True
-    if batch is not None:
-        discovery.absorb_batch(conn, session, batch)
-    return batch is not None
+    if chunk is not None:
+        discovery.absorb_batches(conn, session, chunk)
+    return chunk is not None
 
 
 def _take_seen(conn: Connection, session: Row) -> bool:

@@ -1,6 +1,7 @@
-"""Lays out the files of a batch that a scan staged, so that SQL can read them like entries."""
+"""Lays out the files of batches that a scan staged, so that SQL can read them like entries."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -12,28 +13,34 @@ from mediaplane.protocol.packs import Packed
 
 # A table of the connection: it takes no room in the log, and half the time of one that does.
 TABLE = "unpacked_files"
+# Together they are about as many files as a chunk of entries.
+_AT_ONCE = 2
 _BYTES = {"sqlite": "BLOB", "postgresql": "BYTEA"}
 
 
-class Batch(NamedTuple):
-    """New files of a scan, in the order of their paths."""
+class Chunk(NamedTuple):
+    """New files of a scan, of the batches of a session up to one."""
 
-    id: int
+    session_id: int
+    upto: int
     files: Sequence[Packed]
 
 
-def first(conn: Connection, session_id: int) -> Batch | None:
-    """Return the oldest batch of a session; one that cannot be read is a ValueError."""
+def next_chunk(conn: Connection, session_id: int) -> Chunk | None:
+    """Return the files of the oldest batches; one that cannot be read is a ValueError."""
     query = prepared(
         conn,
-        "SELECT id, files FROM scan_batches WHERE session_id = :session ORDER BY id LIMIT 1",
+        "SELECT id, files FROM scan_batches WHERE session_id = :session ORDER BY id LIMIT :limit",
     )
-    row = conn.execute(query, {"session": session_id}).first()
-    return None if row is None else Batch(row[0], packs.unpack(bytes(row[1])))
+    rows = conn.execute(query, {"session": session_id, "limit": _AT_ONCE}).all()
+    if not rows:
+        return None
+    files = chain.from_iterable(packs.unpack(bytes(packed)) for _id, packed in rows)
+    return Chunk(session_id, rows[-1][0], list(files))
 
 
-def lay_out(conn: Connection, batch: Batch) -> None:
-    """Put the files of a batch where SQL can read them, in the place of those before."""
+def lay_out(conn: Connection, chunk: Chunk) -> None:
+    """Put the files of a chunk where SQL can read them, in the place of those before."""
     conn.execute(
         prepared(
             conn,
@@ -43,7 +50,7 @@ def lay_out(conn: Connection, batch: Batch) -> None:
         )
     )
     clear(conn)
-    insert_many(conn, TABLE, packs.FIELDS, batch.files)
+    insert_many(conn, TABLE, packs.FIELDS, chunk.files)
 
 
 def clear(conn: Connection) -> None:
@@ -51,17 +58,21 @@ def clear(conn: Connection) -> None:
     conn.execute(prepared(conn, f"DELETE FROM {TABLE}"))
 
 
-def is_known(conn: Connection, library_id: str, batch: Batch, table: str) -> bool:
-    """Tell whether a table may have rows for files of a batch: one of a path between theirs."""
+def is_known(conn: Connection, library_id: str, chunk: Chunk, table: str) -> bool:
+    """Tell whether a table may have rows for files of a chunk: one of a path between theirs."""
+    paths = [file[0] for file in chunk.files]
     query = prepared(
         conn,
         f"SELECT 1 FROM {table} WHERE library_id = :library"
         " AND rel_path BETWEEN :first AND :last LIMIT 1",
     )
-    bound = {"library": library_id, "first": batch.files[0][0], "last": batch.files[-1][0]}
+    bound = {"library": library_id, "first": min(paths), "last": max(paths)}
     return conn.execute(query, bound).first() is not None
 
 
-def forget(conn: Connection, batch: Batch) -> None:
-    """Delete a batch that was taken over."""
-    conn.execute(prepared(conn, "DELETE FROM scan_batches WHERE id = :id"), {"id": batch.id})
+def forget(conn: Connection, chunk: Chunk) -> None:
+    """Delete the batches that were taken over."""
+    conn.execute(
+        prepared(conn, "DELETE FROM scan_batches WHERE session_id = :session AND id <= :upto"),
+        {"session": chunk.session_id, "upto": chunk.upto},
+    )

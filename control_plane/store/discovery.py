@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from control_plane.store import batches, moves
-from control_plane.store.batches import Batch
+from control_plane.store.batches import Chunk
 from control_plane.store.sql import prepared
 from mediaplane.protocol import gate
 from mediaplane.protocol.clock import database_time
@@ -80,24 +80,24 @@ def absorb_seen(conn: Connection, session: Row, upto: int) -> None:
     _forget(conn, bound)
 
 
-def absorb_batch(conn: Connection, session: Row, batch: Batch) -> None:
-    """Do the same with a batch of new files; no name among them was another file's."""
+def absorb_batches(conn: Connection, session: Row, chunk: Chunk) -> None:
+    """Do the same with batches of new files; no name among them was another file's."""
     lock(conn, DUPLICATES)
-    batches.lay_out(conn, batch)
+    batches.lay_out(conn, chunk)
     library = session["library_id"]
     bound = _bound(conn, session, 0, ScanChange.SEEN)
     # Those that were missing are known. Where none is, as in a first scan, this is all.
-    is_known = batches.is_known(conn, library, batch, "library_files")
+    is_known = batches.is_known(conn, library, chunk, "library_files")
     touched = _hashes(conn, _UNPACKED, bound) if is_known else []
     _enter(conn, _UNPACKED, bound)
-    if any(file[1] is not None for file in batch.files):
-        has_assets = batches.is_known(conn, library, batch, "assets")
+    if any(file[1] is not None for file in chunk.files):
+        has_assets = batches.is_known(conn, library, chunk, "assets")
         _add_assets(conn, _UNPACKED, bound)
         if has_assets:
             _renew_assets(conn, _UNPACKED, bound)
     summarise(conn, touched)
     batches.clear(conn)
-    batches.forget(conn, batch)
+    batches.forget(conn, chunk)
 
 
 def _enter(conn: Connection, source: _Source, bound: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ class _Differences:
         self._written: deque[Future[None]] = deque()
         self._control = control
         self._counts = counts
-        self._new: list[Seen] = []
+        self._new: list[Found] = []
         self._changed: list[Seen] = []
         self._missing: list[Seen] = []
         self._unseen: list[Unseen] = []
@@ -56,7 +56,7 @@ class _Differences:
         self._counts.seen_bytes += sum(map(_SIZE, files))
         self._control.check()
 
-    def new(self, files: Sequence[Seen]) -> None:
+    def new(self, files: Sequence[Found]) -> None:
         """Take down files that are there and were not."""
         self.same(files)
         self._counts.new_files += len(files)
@@ -83,7 +83,7 @@ class _Differences:
         while self._report.is_held_back():
             self._control.wait(_HELD_BACK_SECONDS)
         self._control.check()
-        taken = (self._new, self._changed, self._missing, self._unseen)
+        taken = (_as_all_stored(self._new), self._changed, self._missing, self._unseen)
         self._written.append(self._writer.submit(self._report.add, *taken))
         self._new, self._changed, self._missing, self._unseen = [], [], [], []
         self.settle(BATCHES_AHEAD)
@@ -149,7 +149,7 @@ def compare(
             elif known.pass_by_same(found):
                 differences.same(found)
             else:
-                _compare_run(list(map(_as_stored, found)), known, differences)
+                _compare_run(found, known, differences)
             ctx.control.items = counts.seen_files
         _report_missing(known, None, differences)
         differences.flush()
@@ -167,11 +167,19 @@ def _as_stored(file: Found) -> Seen:
     return Seen._make(file)
 
 
-def _compare_run(run: list[Seen], known: _Known, differences: _Differences) -> None:
-    if (first := known.next) is None or first.rel_path > run[-1].rel_path:
+def _as_all_stored(files: list[Found]) -> list[Found]:
+    """Do the same for many, of which hardly ever one has to be changed."""
+    _paths, _sizes, *numbers = zip(*files, strict=True) if files else ((), ())
+    if any((abs(min(column)) | max(column)) >> 63 for column in numbers):
+        return list(map(_as_stored, files))
+    return files
+
+
+def _compare_run(run: list[Found], known: _Known, differences: _Differences) -> None:
+    if (first := known.next) is None or first.rel_path > run[-1][0]:
         differences.new(run)
         return
-    for file in run:
+    for file in map(_as_stored, run):
         _report_missing(known, file.rel_path, differences)
         expected = known.next
         if expected is not None and expected.rel_path == file.rel_path:

@@ -1,4 +1,4 @@
-"""Packs many files of a scan into one value: a row for each would take ten times as long.
+"""Packs many files of a scan into one value: a row for each takes several times as long.
 
 All numbers are little-endian and signed, of eight bytes: how many files there are, then the sizes
 of all files, their times of change, devices and inodes. A byte for each file says what medium it
@@ -21,13 +21,10 @@ _MEDIA: tuple[str | None, ...] = (None, MediaType.IMAGE.value, MediaType.VIDEO.v
 _CODES = {medium: code for code, medium in enumerate(_MEDIA)}
 
 
-def pack(files: Sequence[Packed]) -> bytes:
-    """Return the files as one value."""
-    if not files:
-        return _written([0])
-    paths, media, *numbers = zip(*files, strict=True)
+def pack(paths: Sequence[bytes], media: Iterable[str | None], *numbers: Iterable[int]) -> bytes:
+    """Return files as one value, of their fields each by itself."""
     codes = bytes(map(_CODES.__getitem__, media))
-    return b"".join([_written([len(files)]), *map(_written, numbers), codes, b"\0".join(paths)])
+    return b"".join([_written([len(paths)]), *map(_written, numbers), codes, b"\0".join(paths)])
 
 
 def unpack(packed: bytes) -> list[Packed]:

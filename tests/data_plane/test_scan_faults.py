@@ -14,6 +14,7 @@ from data_plane.executor import (
     Cancelled,
     Control,
     Fail,
+    Found,
     Interrupted,
     LeaseLost,
     ScanTask,
@@ -273,7 +274,7 @@ class SlowReport(MemoryReport):
 
     def add(
         self,
-        new: Sequence[Seen],
+        new: Sequence[Found],
         changed: Sequence[Seen],
         missing: Sequence[Seen],
         unseen: Sequence[Unseen],
@@ -303,7 +304,7 @@ def test_a_report_that_cannot_be_written_ends_the_walk(
     class Refused(MemoryReport):
         def add(
             self,
-            new: Sequence[Seen],
+            new: Sequence[Found],
             changed: Sequence[Seen],
             missing: Sequence[Seen],
             unseen: Sequence[Unseen],
@@ -329,7 +330,7 @@ def test_of_a_scan_that_is_called_off_nothing_more_is_written(
     class Slow(MemoryReport):
         def add(
             self,
-            new: Sequence[Seen],
+            new: Sequence[Found],
             changed: Sequence[Seen],
             missing: Sequence[Seen],
             unseen: Sequence[Unseen],
@@ -359,7 +360,7 @@ class CountingReport(MemoryReport):
 
     def add(
         self,
-        new: Sequence[Seen],
+        new: Sequence[Found],
         changed: Sequence[Seen],
         missing: Sequence[Seen],
         unseen: Sequence[Unseen],

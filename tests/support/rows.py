@@ -61,7 +61,7 @@ class Rows:
         return {"session_id": self.add("scan_sessions"), "change": "seen", "rel_path": name}
 
     def _scan_batches(self, number: int, _given: dict[str, Any]) -> dict[str, Any]:
-        files = packs.pack([(b"name %d" % number, None, 1, 1, 1, number)])
+        files = packs.pack([b"name %d" % number], [None], [1], [1], [1], [number])
         return {"session_id": self.add("scan_sessions"), "files": files}
 
     def _scan_errors(self, number: int, _given: dict[str, Any]) -> dict[str, Any]:

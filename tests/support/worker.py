@@ -60,8 +60,8 @@ def stage_new(data: Database, session_id: int, entries: Iterable[dict[str, Any]]
     """Report new files, in one batch."""
     usual = {"media_type": None, "device": 1}
     files = [usual | entry for entry in entries]
-    packed = packs.pack([tuple(file[name] for name in packs.FIELDS) for file in files])
-    stage_packed(data, session_id, packed)
+    columns = ([file[name] for file in files] for name in packs.FIELDS)
+    stage_packed(data, session_id, packs.pack(*columns))
 
 
 def stage_packed(data: Database, session_id: int, packed: bytes) -> None:
