@@ -15,7 +15,12 @@ from mediaplane.protocol.packs import Packed
 TABLE = "unpacked_files"
 # Together they are about as many files as a chunk of entries.
 _AT_ONCE = 2
-_BYTES = {"sqlite": "BLOB", "postgresql": "BYTEA"}
+_NUMBERS = "size_bytes BIGINT, mtime_ns BIGINT, device BIGINT, inode BIGINT"
+_CREATE = {
+    "sqlite": f"(rel_path BLOB, media_type VARCHAR(32), {_NUMBERS})",
+    # Emptied by the end of each transaction: deleted rows would stay, since nothing vacuums it.
+    "postgresql": f"(rel_path BYTEA, media_type VARCHAR(32), {_NUMBERS}) ON COMMIT DELETE ROWS",
+}
 
 
 class Chunk(NamedTuple):
@@ -40,22 +45,10 @@ def next_chunk(conn: Connection, session_id: int) -> Chunk | None:
 
 
 def lay_out(conn: Connection, chunk: Chunk) -> None:
-    """Put the files of a chunk where SQL can read them, in the place of those before."""
-    conn.execute(
-        prepared(
-            conn,
-            f"CREATE TEMPORARY TABLE IF NOT EXISTS {TABLE} (rel_path {_BYTES[conn.dialect.name]},"
-            " media_type VARCHAR(32), size_bytes BIGINT, mtime_ns BIGINT, device BIGINT,"
-            " inode BIGINT)",
-        )
-    )
-    clear(conn)
+    """Put the files of a chunk where SQL can read them, until they are forgotten."""
+    create = f"CREATE TEMPORARY TABLE IF NOT EXISTS {TABLE} {_CREATE[conn.dialect.name]}"
+    conn.execute(prepared(conn, create))
     insert_many(conn, TABLE, packs.FIELDS, chunk.files)
-
-
-def clear(conn: Connection) -> None:
-    """Let the files go."""
-    conn.execute(prepared(conn, f"DELETE FROM {TABLE}"))
 
 
 def is_known(conn: Connection, library_id: str, chunk: Chunk, table: str) -> bool:
@@ -71,7 +64,9 @@ def is_known(conn: Connection, library_id: str, chunk: Chunk, table: str) -> boo
 
 
 def forget(conn: Connection, chunk: Chunk) -> None:
-    """Delete the batches that were taken over."""
+    """Delete the batches that were taken over, and what was laid out of them."""
+    if conn.dialect.name == "sqlite":
+        conn.execute(prepared(conn, f"DELETE FROM {TABLE}"))
     conn.execute(
         prepared(conn, "DELETE FROM scan_batches WHERE session_id = :session AND id <= :upto"),
         {"session": chunk.session_id, "upto": chunk.upto},

@@ -96,7 +96,6 @@ def absorb_batches(conn: Connection, session: Row, chunk: Chunk) -> None:
         if has_assets:
             _renew_assets(conn, _UNPACKED, bound)
     summarise(conn, touched)
-    batches.clear(conn)
     batches.forget(conn, chunk)
 
 
