@@ -8,6 +8,7 @@ from sqlalchemy import select, text, update
 
 from data_plane.executor import (
     Fail,
+    Found,
     LeaseLost,
     ProbeTask,
     ScanCounts,
@@ -17,7 +18,7 @@ from data_plane.executor import (
     Unseen,
 )
 from data_plane.media_types import media_type
-from mediaplane.protocol import gate, kinds, wal
+from mediaplane.protocol import gate, kinds, packs, wal
 from mediaplane.protocol import write_paths as paths
 from mediaplane.protocol.clock import now_ms
 from mediaplane.protocol.database import Database
@@ -26,6 +27,8 @@ from mediaplane.protocol.tables import libraries, scan_sessions
 from mediaplane.protocol.values import JobKind, ScanChange, ScanSessionStatus
 
 _KNOWN_PAGE = 10_000
+_STAGING = (paths.STAGE_BATCH, paths.STAGE_ENTRIES, paths.REPORT_SCAN_ERRORS)
+_BATCH = ("session_id", "files")
 _ENTRY = (*Seen._fields, "media_type", "change", "session_id")
 # Bare strings: SQLite's driver takes long to find out that a member of an enumeration is one.
 _SEEN, _MISSING = ScanChange.SEEN.value, ScanChange.MISSING.value
@@ -90,10 +93,15 @@ class Report:
             after = rows[-1][0]
 
     def add(
-        self, changed: Sequence[Seen], missing: Sequence[Seen], unseen: Sequence[Unseen]
+        self,
+        new: Sequence[Found],
+        changed: Sequence[Seen],
+        missing: Sequence[Seen],
+        unseen: Sequence[Unseen],
     ) -> None:
         """Stage what differs, for the control plane to take over."""
         session = self._session_id
+        batches = [(session, _pack(new))] if new else []
         entries: list[tuple[Any, ...]] = [
             (*file, media_type(file.rel_path), _SEEN, session) for file in changed
         ]
@@ -107,8 +115,9 @@ class Report:
             }
             for name in unseen
         ]
-        if entries or errors:
-            with self._database.write(paths.STAGE_ENTRIES, paths.REPORT_SCAN_ERRORS) as conn:
+        if batches or entries or errors:
+            with self._database.write(*_STAGING) as conn:
+                gate.add_many(conn, paths.STAGE_BATCH, _BATCH, batches)
                 gate.add_many(conn, paths.STAGE_ENTRIES, _ENTRY, entries)
                 gate.add(conn, paths.REPORT_SCAN_ERRORS, errors)
 
@@ -141,6 +150,11 @@ class Report:
         if row.status == ScanSessionStatus.FAILED:
             return str(row.error_code), str(row.error_message)
         return bool(row.status == ScanSessionStatus.SUCCEEDED)
+
+
+def _pack(files: Sequence[Found]) -> bytes:
+    paths, *numbers = zip(*files, strict=True)
+    return packs.pack(paths, map(media_type, paths), *numbers)
 
 
 def probe_task(_database: Database, row: Row) -> ProbeTask:

@@ -155,9 +155,13 @@ class ScanReport(Protocol):
         """Yield the files that were there at the last scan, by path, as the fields of `Seen`."""
 
     def add(
-        self, changed: Sequence[Seen], missing: Sequence[Seen], unseen: Sequence[Unseen]
+        self,
+        new: Sequence[Found],
+        changed: Sequence[Seen],
+        missing: Sequence[Seen],
+        unseen: Sequence[Unseen],
     ) -> None:
-        """Report files that are new or changed, files that are gone, and names not looked at."""
+        """Report files that are new, changed or gone, and names not looked at."""
 
     def is_held_back(self) -> bool:
         """Tell whether to wait before more is added."""

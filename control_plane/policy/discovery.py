@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection
 
-from control_plane.store import discovery, libraries, moves
+from control_plane.store import batches, discovery, libraries, moves
 from mediaplane.protocol.database import Database, try_lock
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.values import JobStatus, ScanChange, ScanSessionStatus
@@ -32,11 +32,7 @@ def _advance(conn: Connection, session: Row) -> bool:
     if session["regroup_from"] is not None or not _is_recognised(session):
         return False
     _remember_root(conn, session)
-    upto = discovery.next_chunk(conn, session["id"], ScanChange.SEEN, CHUNK)
-    if upto is not None and session["walked_at"] is None:
-        upto = moves.before_replaced(conn, session, upto)
-    if upto is not None:
-        discovery.absorb_seen(conn, session, upto)
+    if _take_new(conn, session) or _take_seen(conn, session):
         return True
     if session["walked_at"] is None:
         return False
@@ -46,6 +42,28 @@ def _advance(conn: Connection, session: Row) -> bool:
         return True
     _succeed(conn, session)
     return True
+
+
+def _take_new(conn: Connection, session: Row) -> bool:
+    try:
+        chunk = batches.next_chunk(conn, session["id"])
+    except ValueError:
+        message = "A part of the scan's report cannot be read; scan the library again."
+        _fail(conn, session, "report_unreadable", message)
+        return True
+    if chunk is not None:
+        discovery.absorb_batches(conn, session, chunk)
+    return chunk is not None
+
+
+def _take_seen(conn: Connection, session: Row) -> bool:
+    """Take over changed files; after the new ones, which may be what others were renamed to."""
+    upto = discovery.next_chunk(conn, session["id"], ScanChange.SEEN, CHUNK)
+    if upto is not None and session["walked_at"] is None:
+        upto = moves.before_replaced(conn, session, upto)
+    if upto is not None:
+        discovery.absorb_seen(conn, session, upto)
+    return upto is not None
 
 
 def _is_recognised(session: Row) -> bool:

@@ -1,12 +1,14 @@
 """Takes over what a scan reported: scan entries become files and assets."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from control_plane.store import moves
+from control_plane.store import batches, moves
+from control_plane.store.batches import Chunk
 from control_plane.store.sql import prepared
 from mediaplane.protocol import gate
+from mediaplane.protocol.clock import database_time
 from mediaplane.protocol.database import lock
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.duplicates import DUPLICATES, summarise
@@ -14,7 +16,18 @@ from mediaplane.protocol.machines import ASSETS
 from mediaplane.protocol.tables import jobs
 from mediaplane.protocol.values import ScanChange, ScanSessionStatus
 
-_THESE = "e.session_id = :session AND e.id <= :upto"
+
+class _Source(NamedTuple):
+    """Where the files of a chunk are."""
+
+    table: str
+    these: str
+
+
+_ENTRIES = _Source(
+    "scan_entries e", "e.session_id = :session AND e.id <= :upto AND e.change = :change"
+)
+_UNPACKED = _Source(f"{batches.TABLE} e", "true")
 
 # The device is left out: its number may change with every mount, and the rest identifies a file.
 # A hard link that comes back leaves the hash with the name that has it by now.
@@ -58,16 +71,44 @@ def absorb_seen(conn: Connection, session: Row, upto: int) -> None:
     """Turn a chunk of entries into files, and pictures and videos among them into assets."""
     lock(conn, DUPLICATES)
     moves.follow_replaced(conn, session, upto)
-    bound = _bound(session, upto, ScanChange.SEEN)
-    touched = _hashes(conn, bound)
+    bound = _bound(conn, session, upto, ScanChange.SEEN)
+    touched = _hashes(conn, _ENTRIES, bound)
+    _enter(conn, _ENTRIES, bound)
+    _add_assets(conn, _ENTRIES, bound)
+    _renew_assets(conn, _ENTRIES, bound)
+    summarise(conn, touched)
+    _forget(conn, bound)
+
+
+def absorb_batches(conn: Connection, session: Row, chunk: Chunk) -> None:
+    """Do the same with batches of new files; no name among them was another file's."""
+    lock(conn, DUPLICATES)
+    batches.lay_out(conn, chunk)
+    library = session["library_id"]
+    bound = _bound(conn, session, 0, ScanChange.SEEN)
+    # Those that were missing are known. Where none is, as in a first scan, this is all.
+    is_known = batches.is_known(conn, library, chunk, "library_files")
+    touched = _hashes(conn, _UNPACKED, bound) if is_known else []
+    _enter(conn, _UNPACKED, bound)
+    if any(file[1] is not None for file in chunk.files):
+        has_assets = batches.is_known(conn, library, chunk, "assets")
+        _add_assets(conn, _UNPACKED, bound)
+        if has_assets:
+            _renew_assets(conn, _UNPACKED, bound)
+    summarise(conn, touched)
+    batches.forget(conn, chunk)
+
+
+def _enter(conn: Connection, source: _Source, bound: dict[str, Any]) -> None:
     conn.execute(
         prepared(
             conn,
             "INSERT INTO library_files (library_id, rel_path, media_type, size_bytes, mtime_ns,"
             " device, inode, created_at, updated_at) "
             "SELECT :library, e.rel_path, e.media_type, e.size_bytes, e.mtime_ns, e.device,"
-            " e.inode, {now}, {now} "
-            f"FROM scan_entries e WHERE {_THESE} AND e.change = :change "
+            # Bound, because SQLite would look at its clock for every row.
+            " e.inode, :now, :now "
+            f"FROM {source.table} WHERE {source.these} "
             "ON CONFLICT (library_id, rel_path) DO UPDATE SET"
             f" content_hash = CASE WHEN {_SAME} THEN library_files.content_hash END,"
             f" hash_algorithm = CASE WHEN {_SAME} THEN library_files.hash_algorithm END,"
@@ -84,24 +125,21 @@ def absorb_seen(conn: Connection, session: Row, upto: int) -> None:
         ),
         bound,
     )
-    _absorb_assets(conn, bound)
-    summarise(conn, touched)
-    _forget(conn, bound)
 
 
 def absorb_missing(conn: Connection, session: Row, upto: int) -> None:
     """Mark the files of a chunk as missing; they keep their hash in case they come back."""
     lock(conn, DUPLICATES)
     moves.follow_missing(conn, session, upto)
-    bound = _bound(session, upto, ScanChange.MISSING)
-    touched = _hashes(conn, bound)
+    bound = _bound(conn, session, upto, ScanChange.MISSING)
+    touched = _hashes(conn, _ENTRIES, bound)
     conn.execute(
         prepared(
             conn,
             "UPDATE library_files SET is_missing = true, needs_hash = false, error_code = NULL,"
             " error_message = NULL, updated_at = {now} "
             "WHERE library_id = :library AND rel_path IN"
-            f" (SELECT e.rel_path FROM scan_entries e WHERE {_THESE} AND e.change = :change)",
+            f" (SELECT e.rel_path FROM {_ENTRIES.table} WHERE {_ENTRIES.these})",
         ),
         bound,
     )
@@ -121,11 +159,12 @@ def has_present_files(conn: Connection, library_id: str) -> bool:
 def close(
     conn: Connection, session: Row, status: ScanSessionStatus, error: tuple[str, str] | None
 ) -> None:
-    """End a session, and throw away whatever of its entries was not taken over."""
+    """End a session, and throw away whatever of its report was not taken over."""
     code, message = error or (None, None)
     bound = {"session": session["id"], "library": session["library_id"]}
     # Older ones too: whatever a worker staged after it had lost its scan is nobody's.
-    conn.execute(prepared(conn, "DELETE FROM scan_entries WHERE session_id <= :session"), bound)
+    for table in ("scan_entries", "scan_batches"):
+        conn.execute(prepared(conn, f"DELETE FROM {table} WHERE session_id <= :session"), bound)
     conn.execute(
         prepared(
             conn,
@@ -145,22 +184,26 @@ def close(
         )
 
 
-def _absorb_assets(conn: Connection, bound: dict[str, Any]) -> None:
+def _add_assets(conn: Connection, source: _Source, bound: dict[str, Any]) -> None:
     conn.execute(
         prepared(
             conn,
             "INSERT INTO assets (library_id, rel_path, type, mtime, size, created_at, updated_at) "
             "SELECT :library, e.rel_path, e.media_type, e.mtime_ns / 1e9, e.size_bytes,"
-            " {now}, {now}"
-            f" FROM scan_entries e WHERE {_THESE} AND e.change = :change"
+            " :now, :now"
+            f" FROM {source.table} WHERE {source.these}"
             " AND e.media_type IS NOT NULL "
             "ON CONFLICT (library_id, rel_path) DO NOTHING",
         ),
         bound,
     )
+
+
+def _renew_assets(conn: Connection, source: _Source, bound: dict[str, Any]) -> None:
+    """Have the assets of files that changed made anew."""
     changed = (
-        "library_id = :library AND EXISTS (SELECT 1 FROM scan_entries e"
-        f" WHERE {_THESE} AND e.change = :change AND e.rel_path = assets.rel_path"
+        f"library_id = :library AND EXISTS (SELECT 1 FROM {source.table}"
+        f" WHERE {source.these} AND e.rel_path = assets.rel_path"
         " AND (e.size_bytes <> assets.size OR e.mtime_ns / 1e9 <> assets.mtime"
         # It was looked for while it was away.
         " OR assets.error_code = 'not_found'))"
@@ -169,8 +212,8 @@ def _absorb_assets(conn: Connection, bound: dict[str, Any]) -> None:
     conn.execute(
         prepared(
             conn,
-            "UPDATE assets SET mtime = e.mtime_ns / 1e9, size = e.size_bytes FROM scan_entries e"
-            f" WHERE {_THESE} AND e.change = :change AND assets.library_id = :library"
+            "UPDATE assets SET mtime = e.mtime_ns / 1e9, size = e.size_bytes"
+            f" FROM {source.table} WHERE {source.these} AND assets.library_id = :library"
             # One that is worked on too: its worker finds out at the end, and puts it back.
             " AND assets.rel_path = e.rel_path",
         ),
@@ -178,8 +221,9 @@ def _absorb_assets(conn: Connection, bound: dict[str, Any]) -> None:
     )
 
 
-def _bound(session: Row, upto: int, change: ScanChange) -> dict[str, Any]:
+def _bound(conn: Connection, session: Row, upto: int, change: ScanChange) -> dict[str, Any]:
     return {
+        "now": database_time(conn),
         "session": session["id"],
         "library": session["library_id"],
         "tenant": session["tenant_id"],
@@ -188,13 +232,13 @@ def _bound(session: Row, upto: int, change: ScanChange) -> dict[str, Any]:
     }
 
 
-def _hashes(conn: Connection, bound: dict[str, Any]) -> list[tuple[str, bytes]]:
+def _hashes(conn: Connection, source: _Source, bound: dict[str, Any]) -> list[tuple[str, bytes]]:
     """Return the hashes whose groups the chunk may change."""
     query = prepared(
         conn,
-        "SELECT DISTINCT f.hash_algorithm, f.content_hash FROM scan_entries e"
+        f"SELECT DISTINCT f.hash_algorithm, f.content_hash FROM {source.table}"
         " JOIN library_files f ON f.library_id = :library AND f.rel_path = e.rel_path"
-        f" WHERE {_THESE} AND e.change = :change AND f.content_hash IS NOT NULL",
+        f" WHERE {source.these} AND f.content_hash IS NOT NULL",
     )
     return [(algorithm, bytes(found)) for algorithm, found in conn.execute(query, bound)]
 

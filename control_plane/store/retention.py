@@ -42,6 +42,7 @@ def delete_jobs(conn: Connection, ids: Sequence[int]) -> None:
     sessions = f"session_id IN (SELECT id FROM scan_sessions WHERE {of_jobs})"
     for statement in (
         f"DELETE FROM scan_entries WHERE {sessions}",
+        f"DELETE FROM scan_batches WHERE {sessions}",
         f"DELETE FROM scan_errors WHERE {sessions}",
         f"DELETE FROM scan_sessions WHERE {of_jobs}",
         f"DELETE FROM events WHERE {of_jobs}",

@@ -22,7 +22,13 @@ _FAMILIES = (
     _Family("assets", "rel_path", (("video_frames", "asset_id"),)),
     _Family("library_files", "rel_path", (("thumbnails", "file_id"),)),
     _Family(
-        "scan_sessions", "id DESC", (("scan_entries", "session_id"), ("scan_errors", "session_id"))
+        "scan_sessions",
+        "id DESC",
+        (
+            ("scan_entries", "session_id"),
+            ("scan_batches", "session_id"),
+            ("scan_errors", "session_id"),
+        ),
     ),
 )
 

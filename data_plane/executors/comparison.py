@@ -10,7 +10,7 @@ from typing import Any
 from data_plane.executor import Context, Control, Found, ScanCounts, ScanReport, Seen, Unseen
 from data_plane.file_states import signed64, storable_time
 
-BATCH = 5000
+BATCH = 10_000
 _HELD_BACK_SECONDS = 0.5
 # What the walk may be ahead of the database, which has one writer at a time.
 BATCHES_AHEAD = 4
@@ -30,6 +30,7 @@ class _Differences:
         self._written: deque[Future[None]] = deque()
         self._control = control
         self._counts = counts
+        self._new: list[Found] = []
         self._changed: list[Seen] = []
         self._missing: list[Seen] = []
         self._unseen: list[Unseen] = []
@@ -44,11 +45,10 @@ class _Differences:
             return
         if known is None:
             self._counts.new_files += 1
+            self._take(self._new, file)
         else:
             self._counts.changed_files += 1
-        self._changed.append(file)
-        if len(self._changed) >= BATCH:
-            self.flush()
+            self._take(self._changed, file)
 
     def same(self, files: Sequence[Found]) -> None:
         """Take down files that are there, all as they were."""
@@ -56,42 +56,42 @@ class _Differences:
         self._counts.seen_bytes += sum(map(_SIZE, files))
         self._control.check()
 
-    def new(self, files: Sequence[Seen]) -> None:
+    def new(self, files: Sequence[Found]) -> None:
         """Take down files that are there and were not."""
         self.same(files)
         self._counts.new_files += len(files)
         at = 0
         while at < len(files):
-            end = at + BATCH - len(self._changed)
-            self._changed += files[at:end]
+            end = at + BATCH - len(self._new)
+            self._new += files[at:end]
             at = end
-            if len(self._changed) >= BATCH:
+            if len(self._new) >= BATCH:
                 self.flush()
 
     def missing(self, file: Seen) -> None:
         """Take down a file that is gone."""
         self._counts.missing_files += 1
-        self._missing.append(file)
-        if len(self._missing) >= BATCH:
-            self.flush()
+        self._take(self._missing, file)
 
     def unseen(self, name: Unseen) -> None:
         """Take down a name that could not be looked at."""
         self._counts.errored_files += 1
-        self._unseen.append(name)
-        if len(self._unseen) >= BATCH:
-            self.flush()
+        self._take(self._unseen, name)
 
     def flush(self) -> None:
         """Have everything reported that was taken down so far, unless the scan is to end."""
         while self._report.is_held_back():
             self._control.wait(_HELD_BACK_SECONDS)
         self._control.check()
-        self._written.append(
-            self._writer.submit(self._report.add, self._changed, self._missing, self._unseen)
-        )
-        self._changed, self._missing, self._unseen = [], [], []
+        taken = (_as_all_stored(self._new), self._changed, self._missing, self._unseen)
+        self._written.append(self._writer.submit(self._report.add, *taken))
+        self._new, self._changed, self._missing, self._unseen = [], [], [], []
         self.settle(BATCHES_AHEAD)
+
+    def _take(self, taken: list[Any], one: Seen | Unseen) -> None:
+        taken.append(one)
+        if len(taken) >= BATCH:
+            self.flush()
 
     def settle(self, most: int = 0) -> None:
         """Wait until no more than so many batches are still to be written."""
@@ -149,7 +149,7 @@ def compare(
             elif known.pass_by_same(found):
                 differences.same(found)
             else:
-                _compare_run(list(map(_as_stored, found)), known, differences)
+                _compare_run(found, known, differences)
             ctx.control.items = counts.seen_files
         _report_missing(known, None, differences)
         differences.flush()
@@ -167,11 +167,19 @@ def _as_stored(file: Found) -> Seen:
     return Seen._make(file)
 
 
-def _compare_run(run: list[Seen], known: _Known, differences: _Differences) -> None:
-    if (first := known.next) is None or first.rel_path > run[-1].rel_path:
+def _as_all_stored(files: list[Found]) -> list[Found]:
+    """Do the same for many, of which hardly ever one has to be changed."""
+    _paths, _sizes, *numbers = zip(*files, strict=True) if files else ((), ())
+    if any((abs(min(column)) | max(column)) >> 63 for column in numbers):
+        return list(map(_as_stored, files))
+    return files
+
+
+def _compare_run(run: list[Found], known: _Known, differences: _Differences) -> None:
+    if (first := known.next) is None or first.rel_path > run[-1][0]:
         differences.new(run)
         return
-    for file in run:
+    for file in map(_as_stored, run):
         _report_missing(known, file.rel_path, differences)
         expected = known.next
         if expected is not None and expected.rel_path == file.rel_path:

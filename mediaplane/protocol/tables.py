@@ -236,6 +236,16 @@ scan_entries = new_table(
     Index("ix_scan_entries_chunk", "session_id", "change", "id"),
 )
 
+# Files that a scan saw where none was known, by the thousands (see packs.py). Otherwise like
+# entries; in the first scan of a library every file is such a one.
+scan_batches = new_table(
+    "scan_batches",
+    row_id(),
+    Column("session_id", ForeignKey("scan_sessions.id"), nullable=False),
+    Column("files", LargeBinary, nullable=False),
+    Index("ix_scan_batches_session", "session_id", "id"),
+)
+
 # Names the latest scan of a library could not look at, each with the reason.
 scan_errors = new_table(
     "scan_errors",

@@ -57,6 +57,7 @@ REPORT_SCAN = WritePath(
     ),
 )
 STAGE_ENTRIES = WritePath("scan_entries", "stage", inserts=_all_but_id("scan_entries"))
+STAGE_BATCH = WritePath("scan_batches", "stage", inserts=_all_but_id("scan_batches"))
 REPORT_SCAN_ERRORS = WritePath("scan_errors", "report", inserts=_all_but_id("scan_errors"))
 
 RECORD_HASH = WritePath(
@@ -146,6 +147,7 @@ WRITE_PATHS: tuple[WritePath, ...] = (
     OPEN_SCAN,
     REPORT_SCAN,
     STAGE_ENTRIES,
+    STAGE_BATCH,
     REPORT_SCAN_ERRORS,
     RECORD_HASH,
     RECORD_VERDICT,

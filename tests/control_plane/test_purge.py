@@ -22,8 +22,8 @@ from tests.support.databases import Databases
 from tests.support.files import add_files, add_library, content, summarise_all
 
 OF_LIBRARIES = (
-    "video_frames", "thumbnails", "assets", "library_files", "scan_entries", "scan_errors",
-    "scan_sessions",
+    "video_frames", "thumbnails", "assets", "library_files", "scan_entries", "scan_batches",
+    "scan_errors", "scan_sessions",
 )  # fmt: skip
 NUMBERS = {
     "sqlite": "WITH RECURSIVE numbers(n) AS"
@@ -47,6 +47,7 @@ def add_everything(conn: Connection, slug: str, **columns: Any) -> None:
         add(conn, "events", job_id=job, type="log")
         session = add(conn, "scan_sessions", library_id=slug, job_id=job, lease_epoch=1)
         add(conn, "scan_entries", session_id=session, change="seen", rel_path=path)
+        add(conn, "scan_batches", session_id=session, files=b"")
         add(conn, "scan_errors", session_id=session, rel_path=path)
 
 
@@ -112,7 +113,7 @@ def test_no_bite_is_larger_than_it_may_be_and_any_may_be_the_last_of_a_process(
     with database.control.write() as conn:
         add_everything(conn, "photos", deleted_at=1)
     left = sum(counts(database).values())
-    assert left == 20
+    assert left == 22
     while left:
         another = Database(database.url, Plane.CONTROL)
         purged = bite(another, "photos")

@@ -58,13 +58,14 @@ def test_what_belongs_to_a_forgotten_job_goes_with_it(database: Databases) -> No
             rows.add("events", job_id=job)
             rows.add("job_items", job_id=job)
             rows.add("scan_entries", session_id=session)
+            rows.add("scan_batches", session_id=session)
             conn.execute(insert(scan_errors).values(session_id=session, rel_path=b"x"))
     forget_all(database)
     assert kept(database, "jobs") & {old, again} == {again}
     assert kept(database, "jobs", "retry_of") == {None}
     for table in ("events", "job_items", "scan_sessions"):
         assert kept(database, table, "job_id") & {old, again} == {again}
-    for table in ("scan_entries", "scan_errors"):
+    for table in ("scan_entries", "scan_batches", "scan_errors"):
         assert kept(database, table, "session_id") & set(sessions) == {sessions[1]}
 
 

@@ -11,7 +11,7 @@ from data_plane.executors.scan import scan
 from data_plane.jail import Jail
 from mediaplane.protocol import wal
 from mediaplane.protocol.database import Database
-from mediaplane.protocol.tables import library_files, scan_entries
+from mediaplane.protocol.tables import library_files, scan_batches
 from mediaplane.protocol.values import JobKind, Plane
 from tests.support.databases import Databases
 from tests.support.planes import Desk, Worker, control_loops
@@ -79,7 +79,7 @@ def test_what_a_scan_reported_is_taken_over_later(
     desk.add_library(tmp_path)
     with Worker(database.data):
         job = desk.create(JobKind.SCAN)
-        eventually(lambda: count(desk, scan_entries) == 20)
+        eventually(lambda: count(desk, scan_batches) == 1)
         with grown_log(database, LIMIT_BYTES // 2), control_loops(database):
             eventually(lambda: rows_of_checkpoints(desk) == 1)
             assert count(desk, library_files) == 0

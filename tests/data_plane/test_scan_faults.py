@@ -14,6 +14,7 @@ from data_plane.executor import (
     Cancelled,
     Control,
     Fail,
+    Found,
     Interrupted,
     LeaseLost,
     ScanTask,
@@ -272,10 +273,14 @@ class SlowReport(MemoryReport):
         return False
 
     def add(
-        self, changed: Sequence[Seen], missing: Sequence[Seen], unseen: Sequence[Unseen]
+        self,
+        new: Sequence[Found],
+        changed: Sequence[Seen],
+        missing: Sequence[Seen],
+        unseen: Sequence[Unseen],
     ) -> None:
         assert self.is_walked_on.wait(60), "the walk waits for its report"
-        super().add(changed, missing, unseen)
+        super().add(new, changed, missing, unseen)
 
 
 def test_the_walk_goes_on_while_a_report_is_written(
@@ -298,7 +303,11 @@ def test_a_report_that_cannot_be_written_ends_the_walk(
 
     class Refused(MemoryReport):
         def add(
-            self, changed: Sequence[Seen], missing: Sequence[Seen], unseen: Sequence[Unseen]
+            self,
+            new: Sequence[Found],
+            changed: Sequence[Seen],
+            missing: Sequence[Seen],
+            unseen: Sequence[Unseen],
         ) -> None:
             self.adds += 1
             raise LeaseLost
@@ -320,10 +329,14 @@ def test_of_a_scan_that_is_called_off_nothing_more_is_written(
 
     class Slow(MemoryReport):
         def add(
-            self, changed: Sequence[Seen], missing: Sequence[Seen], unseen: Sequence[Unseen]
+            self,
+            new: Sequence[Found],
+            changed: Sequence[Seen],
+            missing: Sequence[Seen],
+            unseen: Sequence[Unseen],
         ) -> None:
             control.cancelled.wait(60)  # until the walk is ahead by all that it may be
-            super().add(changed, missing, unseen)
+            super().add(new, changed, missing, unseen)
 
         def is_held_back(self) -> bool:
             self.waits += 1
@@ -346,7 +359,11 @@ class CountingReport(MemoryReport):
             yield Seen(b"folder/%08d.jpg" % number, number, number, 1, number)
 
     def add(
-        self, changed: Sequence[Seen], missing: Sequence[Seen], unseen: Sequence[Unseen]
+        self,
+        new: Sequence[Found],
+        changed: Sequence[Seen],
+        missing: Sequence[Seen],
+        unseen: Sequence[Unseen],
     ) -> None:
         self.adds += len(missing)
 

@@ -57,7 +57,7 @@ def test_a_newer_database_needs_the_newer_version(
 
 
 def test_a_revision_that_does_not_exist_is_named(databases: NewDatabases) -> None:
-    with pytest.raises(InvalidArgument, match=r"'0099_next_year'; the newest is '0027_"):
+    with pytest.raises(InvalidArgument, match=r"'0099_next_year'; the newest is '0028_"):
         migration.upgrade(databases.empty(), "0099_next_year")
 
 

@@ -41,11 +41,12 @@ REVISIONS = [
     "0025_active_verify",
     "0026_thumbnail_claims",
     "0027_large_files",
+    "0028_scan_batches",
 ]
 # They change rows, and no table.
 OF_ROWS_ONLY = {"0015_prefix_and_end"}
 # They came after the revision that the rows are taken back to.
-NEW_TABLES = {"tokens", "audit_log"}
+NEW_TABLES = {"tokens", "audit_log", "scan_batches"}
 
 
 def schema_at(url: str) -> Schema:

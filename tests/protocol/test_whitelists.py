@@ -94,6 +94,7 @@ INSERTS = {
     "events.append": "job_id type payload created_at",
     "scan_sessions.open": "library_id job_id lease_epoch started_at",
     "scan_entries.stage": "session_id change rel_path media_type size_bytes mtime_ns device inode",
+    "scan_batches.stage": "session_id files",
     "scan_errors.report": "session_id rel_path error_code error_message",
     "duplicate_groups.summarise": "hash_algorithm content_hash tenant_id file_count size_bytes"
     " total_size_bytes reclaimable_bytes updated_at",

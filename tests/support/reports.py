@@ -7,7 +7,14 @@ from sqlalchemy import select
 
 from control_plane.policy import discovery
 from mediaplane.protocol.driver import Row
-from mediaplane.protocol.tables import assets, libraries, library_files, scan_entries, scan_sessions
+from mediaplane.protocol.tables import (
+    assets,
+    libraries,
+    library_files,
+    scan_batches,
+    scan_entries,
+    scan_sessions,
+)
 from tests.support import worker
 from tests.support.databases import Databases
 from tests.support.files import (
@@ -37,6 +44,9 @@ class Scan:
     def stage(self, change: str, *entries: dict[str, Any]) -> None:
         worker.stage(self.database.data, self.session_id, change, entries)
 
+    def stage_new(self, *entries: dict[str, Any]) -> None:
+        worker.stage_new(self.database.data, self.session_id, entries)
+
     def walked(self, **columns: Any) -> None:
         worker.walked(self.database.data, self.session_id, **columns)
 
@@ -61,6 +71,12 @@ class Scan:
     def entries_left(self) -> int:
         with self.database.control.read() as conn:
             query = select(scan_entries.c.id).where(scan_entries.c.session_id == self.session_id)
+            return len(conn.execute(query).all())
+
+    @property
+    def batches_left(self) -> int:
+        with self.database.control.read() as conn:
+            query = select(scan_batches.c.id).where(scan_batches.c.session_id == self.session_id)
             return len(conn.execute(query).all())
 
 

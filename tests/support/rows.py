@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, text
 
+from mediaplane.protocol import packs
 from mediaplane.protocol.clock import now_ms
 from mediaplane.protocol.tables import metadata
 
@@ -58,6 +59,10 @@ class Rows:
     def _scan_entries(self, number: int, _given: dict[str, Any]) -> dict[str, Any]:
         name = b"name %d" % number
         return {"session_id": self.add("scan_sessions"), "change": "seen", "rel_path": name}
+
+    def _scan_batches(self, number: int, _given: dict[str, Any]) -> dict[str, Any]:
+        files = packs.pack([b"name %d" % number], [None], [1], [1], [1], [number])
+        return {"session_id": self.add("scan_sessions"), "files": files}
 
     def _scan_errors(self, number: int, _given: dict[str, Any]) -> dict[str, Any]:
         return {"session_id": self.add("scan_sessions"), "rel_path": b"name %d" % number}

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import merge
 from pathlib import Path
 
-from data_plane.executor import Context, Control, ScanCounts, ScanTask, Seen, Unseen
+from data_plane.executor import Context, Control, Found, ScanCounts, ScanTask, Seen, Unseen
 from data_plane.executors.scan import scan
 from data_plane.file_states import signed64
 from data_plane.jail import Jail
@@ -15,7 +16,8 @@ class MemoryReport:
 
     def __init__(self, known: Iterable[Seen] = ()) -> None:
         self.files = {file.rel_path: file for file in known}
-        self.changed: list[Seen] = []
+        self.new: list[Found] = []
+        self.altered: list[Seen] = []
         self.missing: list[Seen] = []
         self.unseen: list[Unseen] = []
         self.adds = 0
@@ -34,9 +36,14 @@ class MemoryReport:
         yield from sorted(self.files.values())
 
     def add(
-        self, changed: Sequence[Seen], missing: Sequence[Seen], unseen: Sequence[Unseen]
+        self,
+        new: Sequence[Found],
+        changed: Sequence[Seen],
+        missing: Sequence[Seen],
+        unseen: Sequence[Unseen],
     ) -> None:
-        self.changed += changed
+        self.new += new
+        self.altered += changed
         self.missing += missing
         self.unseen += unseen
         self.adds += 1
@@ -50,6 +57,11 @@ class MemoryReport:
 
     def verdict(self) -> tuple[str, str] | bool:
         return self.verdicts.pop(0) if self.verdicts else True
+
+    @property
+    def changed(self) -> list[Seen]:
+        """What is new or changed, by path if each of both was reported by path."""
+        return list(merge(map(Seen._make, self.new), self.altered))
 
     @property
     def changed_paths(self) -> list[bytes]:

@@ -27,7 +27,7 @@ OWNED = {
     ),
     **dict.fromkeys(("job_items", "events"), f"job_id IN {_JOBS}"),
     **dict.fromkeys(("library_files", "assets", "scan_sessions"), f"library_id IN {_LIBRARIES}"),
-    **dict.fromkeys(("scan_entries", "scan_errors"), _OF_SESSION),
+    **dict.fromkeys(("scan_entries", "scan_batches", "scan_errors"), _OF_SESSION),
     "thumbnails": f"file_id IN (SELECT id FROM library_files WHERE library_id IN {_LIBRARIES})",
     "video_frames": f"asset_id IN (SELECT id FROM assets WHERE library_id IN {_LIBRARIES})",
 }  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import select, update
 
-from mediaplane.protocol import gate, write_paths
+from mediaplane.protocol import gate, packs, write_paths
 from mediaplane.protocol.clock import now_ms
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.driver import Row
@@ -54,6 +54,20 @@ def stage(data: Database, session_id: int, change: str, entries: Iterable[dict[s
     with data.write(write_paths.STAGE_ENTRIES) as conn:
         rows = [usual | {"session_id": session_id, "change": change} | entry for entry in entries]
         gate.add(conn, write_paths.STAGE_ENTRIES, rows)
+
+
+def stage_new(data: Database, session_id: int, entries: Iterable[dict[str, Any]]) -> None:
+    """Report new files, in one batch."""
+    usual = {"media_type": None, "device": 1}
+    files = [usual | entry for entry in entries]
+    columns = ([file[name] for file in files] for name in packs.FIELDS)
+    stage_packed(data, session_id, packs.pack(*columns))
+
+
+def stage_packed(data: Database, session_id: int, packed: bytes) -> None:
+    """Report a batch of new files as it is."""
+    with data.write(write_paths.STAGE_BATCH) as conn:
+        gate.add(conn, write_paths.STAGE_BATCH, [{"session_id": session_id, "files": packed}])
 
 
 def began(data: Database, session_id: int, **columns: Any) -> None:
