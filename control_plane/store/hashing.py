@@ -60,7 +60,8 @@ _STALE_REASONS = (
     "f.id IN (SELECT n.id FROM further_names n)",
     # One algorithm at a time: mostly no library has another one, and no file is looked at.
     *(
-        f"f.hash_algorithm = '{one.value}' AND "
+        # Not of marked ones, which are stale anyway: so the index of hashes finds them.
+        f"NOT f.needs_hash AND f.hash_algorithm = '{one.value}' AND "
         + _OF_LIBRARIES.format(which=f"hash_algorithm <> '{one.value}'")
         for one in HashAlgorithm
     ),
@@ -224,7 +225,8 @@ def _marked(
         f"SELECT {columns} FROM library_files f JOIN libraries l ON l.slug = f.library_id"
         f" WHERE f.needs_hash AND {which.format(file='f')}"
         " AND l.is_active AND l.deleted_at IS NULL AND l.tenant_id = :tenant"
-        + (" AND f.library_id = :library" if library_id else "")
+        # Joined to nothing, so that SQLite goes by the index of what is marked, which is in order.
+        + (" AND f.library_id || '' = :library" if library_id else "")
         + f" ORDER BY {order}",
     )
     bound = {"tenant": tenant_id, "library": library_id}
