@@ -41,6 +41,10 @@ def start(
     def may_write_much() -> bool:
         return not (stop.is_set() or wal.is_congested(database))
 
+    def absorb() -> None:
+        while may_write_much() and discovery.absorb(database):
+            pass
+
     def recover() -> None:
         recovery.recover(database, backoff)
 
@@ -57,7 +61,7 @@ def start(
     threads = [
         _loop(
             "absorb",
-            partial(_absorb, database, may_write_much),
+            absorb,
             settings.absorb_seconds,
             stop,
             _pause_of_scans(database, stop),
@@ -73,15 +77,6 @@ def start(
         keep_small = partial(checkpoints.keep_small, database, interval_seconds)
         threads.append(_loop("checkpoint", keep_small, _CHECKPOINT_SECONDS, stop))
     return threads
-
-
-def _absorb(database: Database, may_go_on: Callable[[], bool]) -> None:
-    """Take over what scans have reported, and wake those that wait for it."""
-    is_news = False
-    while may_go_on() and discovery.absorb(database):
-        is_news = True
-    if is_news and database.bell:
-        database.bell.ring(Topic.SCANS)
 
 
 def _pause_of_scans(database: Database, stop: threading.Event) -> Callable[[float], object]:

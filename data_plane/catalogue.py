@@ -21,7 +21,8 @@ from data_plane.media_types import media_type
 from mediaplane.protocol import gate, kinds, packs, wal
 from mediaplane.protocol import write_paths as paths
 from mediaplane.protocol.clock import now_ms
-from mediaplane.protocol.database import Database
+from mediaplane.protocol.database import Database, Topic
+from mediaplane.protocol.database import changed as note_change
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.tables import libraries, scan_sessions
 from mediaplane.protocol.values import JobKind, ScanChange, ScanSessionStatus
@@ -120,6 +121,7 @@ class Report:
                 gate.add_many(conn, paths.STAGE_BATCH, _BATCH, batches)
                 gate.add_many(conn, paths.STAGE_ENTRIES, _ENTRY, entries)
                 gate.add(conn, paths.REPORT_SCAN_ERRORS, errors)
+                note_change(conn, Topic.SCANS)
 
     def is_held_back(self) -> bool:
         """Tell whether what was added has to be taken over first, by a database that can."""
@@ -138,6 +140,7 @@ class Report:
         is_open = (session.id == self._session_id) & (session.status == ScanSessionStatus.RUNNING)
         with self._database.write(paths.REPORT_SCAN) as conn:
             written = conn.execute(update(scan_sessions).where(is_open).values(**columns))
+            note_change(conn, Topic.SCANS)
         if written.rowcount == 0:
             raise LeaseLost
 

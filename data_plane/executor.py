@@ -107,8 +107,7 @@ class Context:
     # Has a decoder process do an order, given the descriptors of source and outputs.
     decode: Callable[[Order, int, Sequence[int]], Done | Failed] = _refuse
     limits: Limits = field(default_factory=Limits)
-    # Tells the control plane that a scan is reported, and waits for its answer, but not for long.
-    tell_walked: Callable[[], None] = lambda: None
+    # Waits until the control plane may have judged a scan, but not for long.
     await_verdict: Callable[[float], object] = time.sleep
 
 

@@ -147,7 +147,6 @@ class Worker:
             self._state,
             partial(self._budget.spend, control),
             is_limited=self._settings.hash_bytes_per_second > 0,
-            tell_walked=partial(self._bell.ring, Topic.SCANS),
             await_verdict=self._scans.wait,
         )
 

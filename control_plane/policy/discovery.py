@@ -3,7 +3,7 @@
 from sqlalchemy import Connection
 
 from control_plane.store import batches, discovery, libraries, moves
-from mediaplane.protocol.database import Database, try_lock
+from mediaplane.protocol.database import Database, Topic, changed, try_lock
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.values import JobStatus, ScanChange, ScanSessionStatus
 
@@ -115,8 +115,10 @@ def _refusal(conn: Connection, session: Row) -> tuple[str, str] | None:
 
 def _fail(conn: Connection, session: Row, code: str, message: str) -> None:
     discovery.close(conn, session, ScanSessionStatus.FAILED, (code, message))
+    changed(conn, Topic.SCANS)
     libraries.settle_scan_status(conn)
 
 
 def _succeed(conn: Connection, session: Row) -> None:
     discovery.close(conn, session, ScanSessionStatus.SUCCEEDED, None)
+    changed(conn, Topic.SCANS)

@@ -40,7 +40,6 @@ def scan(task: ScanTask, ctx: Context) -> ScanCounts:
         compare(_walk(jail, _choose(task.settings, jail, ctx), ctx), task.report, counts, ctx)
         _check_root(task.root, jail)
         task.report.walked(counts)
-    ctx.tell_walked()
     while not (verdict := task.report.verdict()):
         ctx.await_verdict(_WAIT_SECONDS)
         ctx.control.check()

@@ -41,7 +41,7 @@ class Topic(StrEnum):
     ORDERS = "orders"
     # Events were appended.
     NEWS = "news"
-    # A scan has reported all that it saw, or a report was taken over.
+    # A scan has reported something, or its report was judged.
     SCANS = "scans"
 
 
