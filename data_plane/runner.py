@@ -48,7 +48,7 @@ _WRITE_ATTEMPTS = 4
 _ANY_PRIORITY = -(2**31)
 
 _OPEN_ITEMS = text(
-    "SELECT count(*) FROM job_items WHERE job_id = :job AND status IN ('pending', 'running')"
+    "SELECT DISTINCT status FROM job_items WHERE job_id = :job AND status IN ('pending', 'running')"
 )
 _DONE_ITEMS = text(
     "SELECT coalesce(sum(processed_items), 0) AS items,"
@@ -262,14 +262,16 @@ class Runner:
         """Do the items of a job, with whoever else does them, until none is left."""
         mine = Choice.items_of(held.job_id, held.kind)
         bound = {"job": held.job_id}
+        left = {"pending"}
         while True:
             self._check(held)
-            self._work_off(mine, self._queue.claim(mine), lambda: mine)
+            if "pending" in left:
+                self._work_off(mine, self._queue.claim(mine), lambda: mine)
             self._items_ended.clear()  # before the look: what ends after it is to be heard of
             with self._database.read() as conn:
-                is_open = conn.execute(_OPEN_ITEMS, bound).scalar()
+                left = set(conn.execute(_OPEN_ITEMS, bound).scalars())
                 done = conn.execute(_DONE_ITEMS, bound).one()
-            if not is_open:
+            if not left:
                 break
             self._items_ended.wait(_ITEM_WAIT_SECONDS)
             self._queue.recover()

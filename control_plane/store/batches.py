@@ -18,8 +18,9 @@ _AT_ONCE = 2
 _NUMBERS = "size_bytes BIGINT, mtime_ns BIGINT, device BIGINT, inode BIGINT"
 _CREATE = {
     "sqlite": f"(rel_path BLOB, media_type VARCHAR(32), {_NUMBERS})",
-    # Emptied by the end of each transaction: deleted rows would stay, since nothing vacuums it.
-    "postgresql": f"(rel_path BYTEA, media_type VARCHAR(32), {_NUMBERS}) ON COMMIT DELETE ROWS",
+    # One that stayed would keep PostgreSQL from ever forgetting old transactions: nobody but its
+    # own connection could vacuum it.
+    "postgresql": f"(rel_path BYTEA, media_type VARCHAR(32), {_NUMBERS}) ON COMMIT DROP",
 }
 
 
@@ -41,7 +42,8 @@ def next_chunk(conn: Connection, session_id: int) -> Chunk | None:
     if not rows:
         return None
     files = chain.from_iterable(packs.unpack(bytes(packed)) for _id, packed in rows)
-    return Chunk(session_id, rows[-1][0], list(files))
+    # By path: a folder that changes while it is listed may name a file twice.
+    return Chunk(session_id, rows[-1][0], list({file[0]: file for file in files}.values()))
 
 
 def lay_out(conn: Connection, chunk: Chunk) -> None:

@@ -201,12 +201,14 @@ def _add_assets(conn: Connection, source: _Source, bound: dict[str, Any]) -> Non
 
 def _renew_assets(conn: Connection, source: _Source, bound: dict[str, Any]) -> None:
     """Have the assets of files that changed made anew."""
+    # By the files of the chunk, whose order SQLite keeps: by the assets of the library it would
+    # look through the chunk for each of them.
     changed = (
-        f"library_id = :library AND EXISTS (SELECT 1 FROM {source.table}"
-        f" WHERE {source.these} AND e.rel_path = assets.rel_path"
-        " AND (e.size_bytes <> assets.size OR e.mtime_ns / 1e9 <> assets.mtime"
+        f"id IN (SELECT a.id FROM {source.table} CROSS JOIN assets a WHERE {source.these}"
+        " AND a.library_id = :library AND a.rel_path = e.rel_path"
+        " AND (e.size_bytes <> a.size OR e.mtime_ns / 1e9 <> a.mtime"
         # It was looked for while it was away.
-        " OR assets.error_code = 'not_found'))"
+        " OR a.error_code = 'not_found'))"
     )
     gate.take_all(conn, ASSETS, "rediscover", changed, bound)
     conn.execute(

@@ -30,15 +30,15 @@ def pack(paths: Sequence[bytes], media: Iterable[str | None], *numbers: Iterable
 def unpack(packed: bytes) -> list[Packed]:
     """Return the files of such a value; one that is not whole is a ValueError."""
     whole = memoryview(packed)
-    (count,) = _read(whole[:_NUMBER_BYTES]) or (-1,)
+    (count,) = _read(whole[:_NUMBER_BYTES]) or (0,)
     length = count * _NUMBER_BYTES
     starts = [_NUMBER_BYTES + place * length for place in range(_NUMBERS + 1)]
     names_at = starts[-1] + count
-    if count < 0 or names_at > len(whole):
+    if count < 1 or names_at > len(whole):
         raise ValueError("A batch of files is not whole.")
     numbers = [_read(whole[start : start + length]) for start in starts[:-1]]
     media = map(_medium, whole[starts[-1] : names_at])
-    paths = bytes(whole[names_at:]).split(b"\0") if count else []
+    paths = bytes(whole[names_at:]).split(b"\0")
     return list(zip(paths, media, *numbers, strict=True))
 
 

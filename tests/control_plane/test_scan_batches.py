@@ -1,10 +1,13 @@
 """New files that a scan staged by the batch become what entries of them would become."""
 
+from typing import Any
+
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import event, insert
 
 from control_plane.policy import discovery
 from control_plane.store import batches
+from mediaplane.protocol import packs
 from mediaplane.protocol.tables import assets
 from tests.support import worker
 from tests.support.databases import Databases
@@ -185,3 +188,57 @@ def test_a_batch_that_cannot_be_read_fails_the_scan(database: Databases) -> None
     worker.stage_packed(database.data, scan.session_id, b"nonsense")
     scan.absorbed()
     assert (*scan.verdict, scan.batches_left) == ("failed", "report_unreadable", 0)
+
+
+def test_a_batch_without_files_fails_the_scan(database: Databases) -> None:
+    known_library(database)
+    scan = begun(database)
+    worker.stage_packed(database.data, scan.session_id, packs.pack([], [], [], [], [], []))
+    scan.absorbed()
+    assert (*scan.verdict, scan.batches_left) == ("failed", "report_unreadable", 0)
+
+
+def test_a_file_that_a_folder_names_twice_is_entered_once(database: Databases) -> None:
+    known_library(database)
+    scan = begun(database)
+    scan.stage_new(seen(b"a", 1), seen(b"a", 1))
+    scan.stage_new(seen(b"a", 1), seen(b"b", 2))
+    scan.absorbed()
+    assert (set(files_of(database)), scan.batches_left) == ({b"a", b"b"}, 0)
+
+
+def test_nothing_that_postgresql_cannot_vacuum_stays(database: Databases) -> None:
+    known_library(database)
+    scan = begun(database)
+    scan.stage_new(seen(b"a", 1))
+    scan.absorbed()
+    tables = {
+        "sqlite": f"SELECT count(*) FROM {batches.TABLE}",
+        "postgresql": f"SELECT count(*) FROM pg_class WHERE relname = '{batches.TABLE}'",
+    }
+    with database.control.read() as conn:
+        assert conn.exec_driver_sql(tables[database.control.dialect]).scalar() == 0
+
+
+def test_the_assets_of_a_chunk_are_not_looked_for_one_by_one(database: Databases) -> None:
+    known_library(database, {"rel_path": b"b.jpg", "media_type": "image"})
+    plans: list[str] = []
+
+    def explain(conn: Any, _cursor: Any, sql: str, bound: Any, *_rest: Any) -> None:
+        if sql.lstrip().startswith("UPDATE assets") and not isinstance(bound, list):
+            words = {"sqlite": "EXPLAIN QUERY PLAN ", "postgresql": "EXPLAIN "}
+            cursor = conn.connection.cursor()
+            cursor.execute(words[database.control.dialect] + sql, bound)
+            plans.extend(str(line[-1]) for line in cursor.fetchall())
+
+    with database.control.write() as conn:
+        row = {"library_id": LIBRARY, "rel_path": b"b.jpg", "type": "image", "mtime": 5e-9,
+               "size": 10, "status": "proxied"}  # fmt: skip
+        conn.execute(insert(assets).values(row))
+    scan = begun(database)
+    scan.stage_new(seen(b"a.jpg", 1, media_type="image"), seen(b"c.jpg", 2, media_type="image"))
+    event.listen(database.control.engine, "before_cursor_execute", explain)
+    scan.absorbed()
+    event.remove(database.control.engine, "before_cursor_execute", explain)
+    assert plans
+    assert not [line for line in plans if "CORRELATED" in line or "SCAN assets" in line]
