@@ -26,7 +26,8 @@ def test_a_pack_is_the_same_on_every_machine() -> None:
 
 @pytest.mark.parametrize(
     "broken",
-    [b"", b"\0", packs.pack([], [], [], [], [], []), ONE[:-2], ONE + b"\0b", (-1).to_bytes(8, "little", signed=True),
+    [b"", b"\0", packs.pack([], [], [], [], [], []), ONE[:-2], ONE + b"\0b",
+     (-1).to_bytes(8, "little", signed=True),
      (2**62).to_bytes(8, "little"), ONE[:40] + b"\3a"],
 )  # fmt: skip
 def test_a_pack_that_is_not_whole_is_refused(broken: bytes) -> None:
