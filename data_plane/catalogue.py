@@ -142,7 +142,9 @@ class Report:
             written = conn.execute(update(scan_sessions).where(is_open).values(**columns))
             note_change(conn, Topic.SCANS)
         if written.rowcount == 0:
-            raise LeaseLost
+            # Judged before the walk was over, as a root that is another one; or not ours any more.
+            refusal = self.verdict()
+            raise Fail(*refusal) if isinstance(refusal, tuple) else LeaseLost
 
     def verdict(self) -> tuple[str, str] | bool:
         """Return whether the control plane has taken the report over, or why it refused."""
