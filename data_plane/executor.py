@@ -207,13 +207,33 @@ class ToHash(NamedTuple):
     algorithm: str  # one of HashAlgorithm, as the database has it: there may be millions
 
 
+class Sized(NamedTuple):
+    """A file that counts among those of its size, with its beginning as far as that is known."""
+
+    file_id: int
+    size_bytes: int
+    prefix_hash: bytes | None
+
+
+class Marked(NamedTuple):
+    """The files of a shard."""
+
+    # To be read from end to end.
+    whole: Sequence[ToHash] = ()
+    # To be read so only if another of their size begins alike; some beginnings are to be read yet.
+    undecided: Sequence[ToHash] = ()
+    # All files of the sizes of those, they and the ones of other shards included.
+    of_their_sizes: Sequence[Sized] = ()
+    # Those that need not be read, because no other begins alike.
+    distinct: Sequence[ToHash] = ()
+
+
 @dataclass(frozen=True)
 class HashTask:
     """Hash a shard of files, once it is known which of them begin alike."""
 
     is_early: Callable[[], bool]
-    # The files that need not be read, because no other begins alike, and those that need to be.
-    read: Callable[[], tuple[Sequence[ToHash], Sequence[ToHash]]]
+    read: Callable[[], Marked]
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,15 @@
 """The SQL of hash jobs: reads which files need a hash, and writes what came of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count as count_from
 from operator import itemgetter
+from typing import Any, cast
 
 from sqlalchemy import Connection, String, bindparam, text
 from sqlalchemy.sql.elements import TextClause
 
-from data_plane.executor import HashResult, HashTask, PrefixTask, ToHash
+from data_plane.executor import HashResult, HashTask, Marked, PrefixTask, Sized, ToHash
 from data_plane.output import HASHED_BYTES, HASHED_FILES
 from mediaplane.protocol import kinds
 from mediaplane.protocol.bulk import update_many
@@ -39,21 +40,33 @@ _SIZES_IN_DOUBT = (
     " AND (o.needs_hash OR o.content_hash IS NOT NULL)"
     f" AND o.{_IS_OF_TENANT}"
 )
+# To be read only if another begins alike, and not in any case.
+_IS_CHOSEN = "l.hash_policy = 'candidates'"
 # No other file of its size and tenant begins as this one does: it has no duplicate.
 _IS_DISTINCT = (
-    "f.prefix_hash IS NOT NULL AND l.hash_policy = 'candidates'"
+    f"f.prefix_hash IS NOT NULL AND {_IS_CHOSEN}"
     " AND NOT EXISTS (SELECT 1 FROM library_files o WHERE NOT o.is_missing AND o.id <> f.id"
     f"  AND o.size_bytes = f.size_bytes AND o.prefix_hash = f.prefix_hash AND o.{_IS_OF_TENANT})"
     f" AND f.size_bytes NOT IN ({_SIZES_IN_DOUBT})"
 )
+_IS_STAGED = kinds.IS_STAGED.format(file="f", library="l")
+# Of the sizes of files whose beginnings are to be read with the shard, all that count.
+_OF_STAGED_SIZES = text(
+    "SELECT o.id, o.size_bytes, o.prefix_hash FROM library_files o WHERE o.size_bytes IN"
+    f" (SELECT s.size_bytes FROM library_files s WHERE {_IS_LARGE_MARKED.format(file='s')}"
+    "   AND s.prefix_hash IS NULL)"
+    # Without this PostgreSQL would look at all sizes.
+    " AND o.size_bytes BETWEEN :smallest AND :largest AND NOT o.is_missing"
+    " AND (o.prefix_hash IS NOT NULL OR o.needs_hash OR o.content_hash IS NOT NULL)"
+    f" AND o.{_IS_OF_TENANT}"
+)
 
 
-def _marked(is_distinct: str, which: str, order: str) -> TextClause:
+def _marked(columns: str, which: str, order: str) -> TextClause:
     # The type matters where the value is NULL, which PostgreSQL cannot guess from.
     return text(
-        "SELECT f.id, l.absolute_path, f.rel_path, f.size_bytes, f.mtime_ns, l.hash_algorithm,"
-        f" {is_distinct} AS is_distinct"
-        " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
+        "SELECT f.id, l.absolute_path, f.rel_path, f.size_bytes, f.mtime_ns, l.hash_algorithm"
+        f"{columns} FROM library_files f JOIN libraries l ON l.slug = f.library_id"
         f" WHERE f.needs_hash AND {which}"
         " AND l.is_active AND l.deleted_at IS NULL AND l.tenant_id = :tenant"
         " AND (:library IS NULL OR f.library_id = :library)"
@@ -61,13 +74,11 @@ def _marked(is_distinct: str, which: str, order: str) -> TextClause:
     ).bindparams(bindparam("library", type_=String()))
 
 
-_SMALL = _marked("false", f"{_BY_ID} AND {_IS_FITTING}", "f.id")
-_LARGE = _marked(_IS_DISTINCT, _BY_SIZE, "f.size_bytes, f.id")
+_SMALL = _marked("", f"{_BY_ID} AND {_IS_FITTING}", "f.id")
+_LARGE = _marked(f", {_IS_DISTINCT}, {_IS_CHOSEN}, {_IS_STAGED}", _BY_SIZE, "f.size_bytes, f.id")
 # Of any size, as an older version has cut them.
-_ANY = _marked(_IS_DISTINCT, _BY_ID, "f.id")
-_WITHOUT_PREFIX = _marked(
-    "false", f"{_BY_ID} AND {kinds.IS_STAGED.format(file='f', library='l')}", "f.id"
-)
+_ANY = _marked(f", {_IS_DISTINCT}, false, false", _BY_ID, "f.id")
+_WITHOUT_PREFIX = _marked("", f"{_BY_ID} AND {_IS_STAGED}", "f.id")
 _JOB = text("SELECT tenant_id AS tenant, library_id AS library FROM jobs WHERE id = :job")
 _PREFIX_ITEMS = text(
     "SELECT DISTINCT status FROM job_items WHERE job_id = :job AND status IN ('pending', 'running')"
@@ -75,6 +86,7 @@ _PREFIX_ITEMS = text(
 )
 
 _ID, _SIZE = itemgetter(0), itemgetter(1)
+_SIZE_PLACE = ToHash._fields.index("size_bytes")
 # With the time, which is read once: to ask SQLite's clock for each file is a fifth of an update.
 _STATE = {"id": "BIGINT", "size_bytes": "BIGINT", "mtime_ns": "BIGINT", "now": "BIGINT"}
 # A result belongs to the state of the file that was read; a newer scan wins.
@@ -87,16 +99,17 @@ _IS_DONE = "UPDATE library_files SET needs_hash = false, error_code = NULL, erro
 
 def hash_task(database: Database, item: Row) -> HashTask | PrefixTask:
     """Read what is to be hashed of a shard: files, or their beginnings."""
-    shard = kinds.decode_item(JobKind.HASH, item["payload"])
+    job_id, shard = item["job_id"], kinds.decode_item(JobKind.HASH, item["payload"])
     if shard.is_prefix:
-        _distinct, files = _read(database, item["job_id"], shard, _WITHOUT_PREFIX)
-        return PrefixTask(files)
+        return PrefixTask(_read_small(database, job_id, shard, _WITHOUT_PREFIX).whole)
     if shard.largest_bytes <= kinds.SMALL_BYTES:
-        return HashTask(lambda: False, partial(_read, database, item["job_id"], shard, _SMALL))
+        return HashTask(lambda: False, partial(_read_small, database, job_id, shard, _SMALL))
     query = _LARGE if shard.smallest_bytes > kinds.SMALL_BYTES else _ANY
+    # Where a shard has several sizes, no other has a file of them: there is nothing to wait for.
+    is_whole = kinds.SMALL_BYTES < shard.smallest_bytes < shard.largest_bytes
     return HashTask(
-        partial(_is_early, database, item["job_id"], count_from()),
-        partial(_read, database, item["job_id"], shard, query),
+        (lambda: False) if is_whole else partial(_is_early, database, job_id, count_from()),
+        partial(_read_large, database, job_id, shard, query),
     )
 
 
@@ -108,23 +121,50 @@ def _is_early(database: Database, job_id: int, looks: Iterator[int]) -> bool:
     return statuses == {"running"} or (bool(statuses) and next(looks) == 0)
 
 
-def _read(
+def _read_small(
     database: Database, job_id: int, shard: kinds.HashItemPayload, query: TextClause
-) -> tuple[list[ToHash], list[ToHash]]:
-    """Return the files of a shard: those that need not be read, and those that need to be."""
+) -> Marked:
     with database.read() as conn:
-        job = conn.execute(_JOB, {"job": job_id}).mappings().one()
-        bound = {
-            **job,
-            "first": shard.first_file_id,
-            "last": shard.last_file_id,
-            "smallest": shard.smallest_bytes,
-            "largest": shard.largest_bytes,
-        }
-        # As the driver reads them: whatever is done here for each file outweighs its hash.
-        rows = conn.execute(query, bound).cursor.fetchall()
-    distinct = [ToHash._make(row[:-1]) for row in rows if row[-1]]
-    return distinct, [ToHash._make(row[:-1]) for row in rows if not row[-1]]
+        rows = _rows(conn, query, _bound(conn, job_id, shard))
+    return Marked(list(map(ToHash._make, rows)))
+
+
+def _read_large(
+    database: Database, job_id: int, shard: kinds.HashItemPayload, query: TextClause
+) -> Marked:
+    with database.read() as conn:
+        bound = _bound(conn, job_id, shard)
+        rows = _rows(conn, query, bound)
+        staged_sizes = {row[_SIZE_PLACE] for row in rows if row[-1]}
+        of_their_sizes = _rows(conn, _OF_STAGED_SIZES, bound) if staged_sizes else []
+    whole: list[ToHash] = []
+    undecided: list[ToHash] = []
+    distinct: list[ToHash] = []
+    for *file, is_distinct, is_chosen, _is_staged in rows:
+        one = ToHash._make(file)
+        if is_chosen and one.size_bytes in staged_sizes:
+            undecided.append(one)
+        else:
+            (distinct if is_distinct else whole).append(one)
+    return Marked(whole, undecided, list(map(Sized._make, of_their_sizes)), distinct)
+
+
+def _bound(conn: Connection, job_id: int, shard: kinds.HashItemPayload) -> dict[str, Any]:
+    return {
+        **conn.execute(_JOB, {"job": job_id}).mappings().one(),
+        "first": shard.first_file_id,
+        "last": shard.last_file_id,
+        "smallest": shard.smallest_bytes,
+        "largest": shard.largest_bytes,
+    }
+
+
+def _rows(
+    conn: Connection, query: TextClause, bound: Mapping[str, Any]
+) -> Sequence[tuple[Any, ...]]:
+    # As the driver reads them: whatever is done here for each file outweighs its hash.
+    cursor = cast("Any", conn.execute(query, bound).cursor)
+    return cast("Sequence[tuple[Any, ...]]", cursor.fetchall())
 
 
 def record_hashes(conn: Connection, result: HashResult) -> None:
@@ -138,6 +178,13 @@ def record_hashes(conn: Connection, result: HashResult) -> None:
     ]
     count(conn, HASHED_FILES, amount=len(hashed))
     count(conn, HASHED_BYTES, amount=sum(map(_SIZE, hashed)))
+    # First, because they belong to files that are marked.
+    update_many(
+        conn,
+        f"UPDATE library_files SET prefix_hash = {{digest}}, {_AS_READ}",
+        _STATE | {"digest": "BYTEA"},
+        [(*_state(file, now), digest) for file, digest in result.prefixes],
+    )
     update_many(
         conn,
         f"{_IS_DONE} hash_algorithm = {{algorithm}}, content_hash = {{digest}}, {_AS_READ}",
@@ -145,12 +192,6 @@ def record_hashes(conn: Connection, result: HashResult) -> None:
         hashed,
     )
     update_many(conn, _IS_DONE + _AS_READ, _STATE, [_state(file, now) for file in result.distinct])
-    update_many(
-        conn,
-        f"UPDATE library_files SET prefix_hash = {{digest}}, {_AS_READ}",
-        _STATE | {"digest": "BYTEA"},
-        [(*_state(file, now), digest) for file, digest in result.prefixes],
-    )
     update_many(
         conn,
         f"UPDATE library_files SET error_code = {{code}}, error_message = {{message}}, {_AS_READ}",

@@ -4,6 +4,8 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 
 from sqlalchemy import Connection
 
@@ -94,11 +96,16 @@ def _write(
 def _noting(
     files: Iterable[tuple[int, int, bool]], beginnings: MutableSequence[int]
 ) -> Iterator[tuple[int, int]]:
-    """Yield id and size of files, and note those whose beginning is to be read first."""
-    for file_id, size, is_staged in files:
-        if is_staged:
-            beginnings.append(file_id)
-        yield file_id, size
+    """Yield id and size of files, and note those whose beginning is to be read first.
+
+    Those are files of which one shard cannot hold all that have their size. Who has them all finds
+    out by itself which begin alike.
+    """
+    for size_bytes, run in groupby(files, key=itemgetter(1)):
+        alike = list(run)
+        if not shards.is_one(len(alike), size_bytes * len(alike)):
+            beginnings.extend(file_id for file_id, _bytes, is_staged in alike if is_staged)
+        yield from ((file_id, size_bytes) for file_id, _bytes, _is_staged in alike)
 
 
 def _add_beginnings(conn: Connection, job: Row, file_ids: Iterable[int]) -> None:

@@ -22,6 +22,11 @@ _PART = 1000
 File = tuple[int, int]
 
 
+def is_one(files: int, size_bytes: int) -> bool:
+    """Tell whether so many files of one size, with so many bytes in all, stay in one shard."""
+    return files <= SHARD_FILES and size_bytes <= SHARD_BYTES
+
+
 class Shard(NamedTuple):
     """The files of a job whose ids and sizes lie in these ranges, ends included."""
 

@@ -1,7 +1,7 @@
 """Hashes the files of a shard; a file that changes meanwhile never gets a hash."""
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from itertools import chain, groupby
@@ -15,6 +15,7 @@ from data_plane.executor import (
     Hashed,
     HashResult,
     HashTask,
+    Marked,
     PrefixTask,
     ToHash,
     Unhashed,
@@ -49,11 +50,18 @@ def hash_shard(task: HashTask | PrefixTask, ctx: Context) -> HashResult:
         return _hash_prefixes(task.files, ctx)
     while task.is_early():
         ctx.control.wait(_EARLY_SECONDS)
-    distinct, files = task.read()
+    marked = task.read()
+    begins = {one.file_id: one.prefix_hash for one in marked.of_their_sizes}
+    staged = [file for file in marked.undecided if begins.get(file.file_id) is None]
+    prefixes = _hash_prefixes(staged, ctx).prefixes
+    alike, alone = _tell_apart(marked, prefixes)
+    distinct = [*marked.distinct, *alone]
     ctx.control.items += len(distinct)
     ctx.control.bytes += sum(map(_SIZE, distinct))
-    result = hash_files(files, ctx)
+    # By size, as they are in the shard: copies are read side by side.
+    result = hash_files(sorted([*marked.whole, *alike], key=_SIZE) if alike else marked.whole, ctx)
     result.distinct = distinct
+    result.prefixes = prefixes
     return result
 
 
@@ -65,6 +73,20 @@ def _hash_prefixes(files: Sequence[ToHash], ctx: Context) -> HashResult:
             if isinstance(one, Hashed):
                 result.prefixes.append(one)
     return result
+
+
+def _tell_apart(marked: Marked, prefixes: Sequence[Hashed]) -> tuple[list[ToHash], list[ToHash]]:
+    """Return which undecided files begin as another of their size does, or may, and the others."""
+    begins = {file_id: (size, prefix) for file_id, size, prefix in marked.of_their_sizes}
+    begins |= {file.file_id: (file.size_bytes, digest) for file, digest in prefixes}
+    occurring = Counter(begins.values())
+    alike: list[ToHash] = []
+    alone: list[ToHash] = []
+    for file in marked.undecided:
+        begin = begins.get(file.file_id)
+        is_alone = begin and occurring[begin] == 1 and not occurring[file.size_bytes, None]
+        (alone if is_alone else alike).append(file)
+    return alike, alone
 
 
 def _end_hashes(

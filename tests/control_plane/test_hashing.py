@@ -252,11 +252,25 @@ def test_the_smallest_shards_come_last_so_that_workers_end_together(conn: Connec
 def test_large_files_are_cut_by_their_sizes_and_small_ones_by_their_ids(conn: Connection) -> None:
     sizes = (900_000, 5, 300_000, 900_000, 5, 300_000)
     ids = add_files(conn, "photos", [{"size_bytes": size} for size in sizes])
-    *beginnings, large, small = plan(conn).shards
-    assert [one[0] for one in beginnings] == [f"prefix-{ids[0]}-{ids[5]}"]
+    large, small = plan(conn).shards
     assert small == (f"files-{ids[1]}-{ids[4]}", payload(ids[1], ids[4], 0, 262_144), 2, 10)
     key = f"files-{ids[0]}-{ids[5]}-of-300000-to-900000"
     assert large == (key, payload(ids[0], ids[5], 300_000, 900_000), 4, 2_400_000)
+
+
+def test_beginnings_come_first_of_sizes_that_have_more_files_than_a_shard(
+    conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "SHARD_FILES", 2)
+    sizes = (300_000, 900_000, 900_000, 300_000, 900_000)
+    ids = add_files(conn, "photos", [{"size_bytes": size} for size in sizes])
+    keys = [key for key, *_rest in plan(conn).shards]
+    assert keys == [
+        f"prefix-{ids[1]}-{ids[4]}",
+        f"files-{ids[0]}-{ids[3]}-of-300000-to-300000",
+        f"files-{ids[1]}-{ids[2]}-of-900000-to-900000",
+        f"files-{ids[4]}-{ids[4]}-of-900000-to-900000",
+    ]
 
 
 def test_a_job_for_one_library_is_given_the_files_of_that_one(conn: Connection) -> None:
