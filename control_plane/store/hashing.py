@@ -78,7 +78,6 @@ _BEGINS_ALIKE = (
 )
 _REASONS = (
     _OF_LIBRARIES.format(which="hash_policy = 'all'"),
-    f"{_IS_SHARED} AND f.prefix_hash IS NULL",
     f"{_IS_SHARED} AND f.prefix_hash IS NOT NULL AND {_IS_IN_DOUBT}",
     f"{_IS_SHARED} AND f.prefix_hash IS NOT NULL AND {_BEGINS_ALIKE}",
 )
@@ -88,6 +87,12 @@ _LISTS = (
 )  # fmt: skip
 _WANTED = _FILES.format(columns="f.id") + (
     f" AND f.content_hash IS NULL AND l.is_active AND NOT {_IS_FURTHER} AND "
+)
+# Most files, where many are new, and all that have a size in common with another. In words of which
+# SQLite does not see that the index of sizes would do: by that it comes to each file at another
+# place, which takes more than twice as long as to look at all of them one after the other.
+_WANTED_BY_SIZE = _WANTED.replace("NOT f.is_missing", "f.is_missing = false") + (
+    f"+{_IS_SHARED} AND f.prefix_hash IS NULL"
 )
 
 
@@ -107,7 +112,8 @@ def list_wanted(conn: Connection, tenant_id: str) -> None:
     _list(conn, tenant_id, "shared_sizes", "size_bytes", _SHARED_SIZES.format(counts=counts))
     _list(conn, tenant_id, "sizes_in_doubt", "size_bytes", _SIZES_IN_DOUBT)
     # One reason at a time: for all at once PostgreSQL would search the lists file by file.
-    _list(conn, tenant_id, "wanted_files", "id", *(_WANTED + reason for reason in _REASONS))
+    wanted = [_WANTED_BY_SIZE, *(_WANTED + reason for reason in _REASONS)]
+    _list(conn, tenant_id, "wanted_files", "id", *wanted)
 
 
 def forget_lists(conn: Connection) -> None:
@@ -200,9 +206,8 @@ def marked_small(
     conn: Connection, tenant_id: str, library_id: str | None
 ) -> Iterator[tuple[int, int]]:
     """Yield a tenant's marked small files in the order of their ids, each with its size."""
-    return _marked(
-        conn, tenant_id, library_id, "f.id, f.size_bytes", f"NOT {kinds.IS_LARGE}", "f.id"
-    )
+    columns = "f.id, f.size_bytes FROM library_files f"
+    return _marked(conn, tenant_id, library_id, columns, f"NOT {kinds.IS_LARGE}", "f.id")
 
 
 def marked_large(
@@ -213,7 +218,10 @@ def marked_large(
     Each with its size, and with whether its beginning is to be read first.
     """
     is_staged = kinds.IS_STAGED.format(file="f", library="l")
-    columns = f"f.id, f.size_bytes, {is_staged}"
+    columns = (
+        f"f.id, f.size_bytes, {is_staged}"
+        " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
+    )
     return _marked(conn, tenant_id, library_id, columns, kinds.IS_LARGE, "f.size_bytes, f.id")
 
 
@@ -222,12 +230,12 @@ def _marked(
 ) -> Iterator[Any]:
     query = prepared(
         conn,
-        f"SELECT {columns} FROM library_files f JOIN libraries l ON l.slug = f.library_id"
-        f" WHERE f.needs_hash AND {which.format(file='f')}"
-        " AND l.is_active AND l.deleted_at IS NULL AND l.tenant_id = :tenant"
+        f"SELECT {columns} WHERE f.needs_hash AND {which.format(file='f')}"
         # Joined to nothing, so that SQLite goes by the index of what is marked, which is in order.
-        + (" AND f.library_id || '' = :library" if library_id else "")
-        + f" ORDER BY {order}",
+        " AND f.library_id || '' IN (SELECT slug FROM libraries"
+        " WHERE is_active AND deleted_at IS NULL AND tenant_id = :tenant"
+        + (" AND slug = :library" if library_id else "")
+        + f") ORDER BY {order}",
     )
     bound = {"tenant": tenant_id, "library": library_id}
     yield from cast("Any", conn.execute(query, bound).cursor)
