@@ -101,9 +101,9 @@ def hash_task(database: Database, item: Row) -> HashTask | PrefixTask:
     """Read what is to be hashed of a shard: files, or their beginnings."""
     job_id, shard = item["job_id"], kinds.decode_item(JobKind.HASH, item["payload"])
     if shard.is_prefix:
-        return PrefixTask(_read_small(database, job_id, shard, _WITHOUT_PREFIX).whole)
+        return PrefixTask(_read(database, job_id, shard, _WITHOUT_PREFIX))
     if shard.largest_bytes <= kinds.SMALL_BYTES:
-        return HashTask(lambda: False, partial(_read_small, database, job_id, shard, _SMALL))
+        return HashTask(lambda: False, lambda: Marked(_read(database, job_id, shard, _SMALL)))
     query = _LARGE if shard.smallest_bytes > kinds.SMALL_BYTES else _ANY
     # Where a shard has several sizes, no other has a file of them: there is nothing to wait for.
     is_whole = kinds.SMALL_BYTES < shard.smallest_bytes < shard.largest_bytes
@@ -121,12 +121,11 @@ def _is_early(database: Database, job_id: int, looks: Iterator[int]) -> bool:
     return statuses == {"running"} or (bool(statuses) and next(looks) == 0)
 
 
-def _read_small(
+def _read(
     database: Database, job_id: int, shard: kinds.HashItemPayload, query: TextClause
-) -> Marked:
+) -> list[ToHash]:
     with database.read() as conn:
-        rows = _rows(conn, query, _bound(conn, job_id, shard))
-    return Marked(list(map(ToHash._make, rows)))
+        return list(map(ToHash._make, _rows(conn, query, _bound(conn, job_id, shard))))
 
 
 def _read_large(
