@@ -24,6 +24,9 @@ from data_plane.small_files import File, Folders, Opened, answer_small
 
 # So many files a disk can work on at once.
 _WINDOW_FILES = 32
+# So much of a file it is asked for at once, in pieces that Linux takes whole.
+_AHEAD_BYTES = 8 << 20
+_PIECE_BYTES = 1 << 20
 
 
 class _Disk(threading.local):
@@ -43,10 +46,9 @@ def answer_files(root: int, files: Iterable[File]) -> Generator[list[Answer], No
         while window := list(islice(remaining, _WINDOW_FILES)):
             before = _blocks_read()
             if _disk.is_needed:
-                # One after the other: in step, the head of a disk would go back and forth.
-                opened = [_open(folders, file) for file in window]
-                _read_ahead(window, opened)
-                answers = list(map(_answer, window, opened))
+                opened = [(file, _open(folders, file)) for file in window]
+                _read_ahead(opened)
+                answers = _answer_opened(opened)
             elif max(map(_size, window)) <= BLOCK_BYTES:
                 answers = answer_small(folders, window)
             else:
@@ -63,9 +65,9 @@ def _open(folders: Folders, file: File) -> Opened | OSError:
         return error
 
 
-def _read_ahead(files: Iterable[File], opened: Iterable[Opened | OSError]) -> None:
+def _read_ahead(opened: Iterable[tuple[File, Opened | OSError]]) -> None:
     """Have the disk read all of them at once; those in memory are faster by one."""
-    for (_path, size_bytes, _mtime, algorithm), one in zip(files, opened, strict=True):
+    for (_path, size_bytes, _mtime, algorithm), one in opened:
         if isinstance(one, OSError):
             continue
         # Not every file system reads ahead.
@@ -74,7 +76,8 @@ def _read_ahead(files: Iterable[File], opened: Iterable[Opened | OSError]) -> No
                 _announce(one[0], 0, HEAD_BYTES)
                 _announce(one[0], tail_offset(size_bytes), TAIL_BYTES)
             else:
-                _announce(one[0], 0, size_bytes)
+                for offset in range(0, min(size_bytes, _AHEAD_BYTES), _PIECE_BYTES):
+                    _announce(one[0], offset, min(size_bytes - offset, _PIECE_BYTES))
 
 
 def _announce(descriptor: int, offset: int, length: int) -> None:
@@ -94,6 +97,22 @@ def _answer_run(
     if algorithm == ENDS:
         return [_answer(file, _open(folders, file)) for file in run]
     return _answer_together(size_bytes, algorithm, [(file, _open(folders, file)) for file in run])
+
+
+def _answer_opened(opened: list[tuple[File, Opened | OSError]]) -> list[Answer]:
+    """Answer files whose contents are on their way from the disk, copies side by side too.
+
+    Of a large file only the beginning is: in step, the head of the disk would go back and forth.
+    """
+    answers: list[Answer] = []
+    for (size_bytes, algorithm), run in groupby(
+        opened, key=lambda one: _size_and_algorithm(one[0])
+    ):
+        if algorithm != ENDS and BLOCK_BYTES < size_bytes <= _AHEAD_BYTES:
+            answers += _answer_together(size_bytes, algorithm, list(run))
+        else:
+            answers += [_answer(file, one) for file, one in run]
+    return answers
 
 
 def _answer_together(

@@ -221,11 +221,23 @@ def test_files_of_all_sizes_are_answered_in_their_order(tmp_path: Path) -> None:
     assert found == [blake3(one).digest() for one in (*contents, ends)]
 
 
+def test_copies_that_are_all_on_their_way_from_the_disk_are_hashed_once(
+    tmp_path: Path, hashed_bytes: Counter[str], announced: list[tuple[int, int]]
+) -> None:
+    content = b"".join(PARTS) * 3
+    files = alike(tmp_path, [content] * 3)
+    with opened(tmp_path) as folder:
+        assert answers(folder, files) == [blake3(content).digest()] * 3
+    assert announced == [(0, 1 << 20), (1 << 20, len(content) - (1 << 20))] * 3
+    assert hashed_bytes["bytes"] == len(content)
+
+
 @pytest.mark.usefixtures("announced")
-def test_copies_that_come_from_the_disk_are_read_one_after_the_other(
+def test_large_copies_that_come_from_the_disk_are_read_one_after_the_other(
     tmp_path: Path, hashed_bytes: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = b"".join(PARTS)
+    monkeypatch.setattr(batches, "_AHEAD_BYTES", len(content) - 1)
     files = alike(tmp_path, [content] * 3)
     read_into, inodes = os.readv, []
 
