@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from data_plane.decoders.sources import Source
 
+_PAGE = b"OggS"
 _MAX_PAGE_BYTES = 65_307
 _PAGE_HEADER_BYTES = 27
 _LAST_PAGE = 0x04
@@ -28,12 +29,19 @@ def is_cut_off(source: Source, container: str) -> bool:
 def _ogg_is_cut_off(source: Source) -> bool:
     """Tell whether the last page is incomplete, or not marked as the last."""
     tail = source.peek(source.bytes_size - 2 * _MAX_PAGE_BYTES, 2 * _MAX_PAGE_BYTES)
-    page = tail[tail.rfind(b"OggS") :]
+    page, at = b"", tail.find(_PAGE)
+    # From page to page, since what they hold may look like the beginning of one.
+    while at >= 0:
+        page = tail[at : at + _MAX_PAGE_BYTES]
+        at = tail.find(_PAGE, at + _page_length(page))
+    return len(page) < _page_length(page) or not page[5] & _LAST_PAGE
+
+
+def _page_length(page: bytes) -> int:
     if len(page) < _PAGE_HEADER_BYTES:
-        return True
+        return _PAGE_HEADER_BYTES
     segments = page[_PAGE_HEADER_BYTES : _PAGE_HEADER_BYTES + page[26]]
-    length = _PAGE_HEADER_BYTES + page[26] + sum(segments)
-    return len(page) < length or not page[5] & _LAST_PAGE
+    return _PAGE_HEADER_BYTES + page[26] + sum(segments)
 
 
 def _asf_is_cut_off(source: Source) -> bool:
