@@ -1,4 +1,4 @@
-"""Finds the clusters of a Matroska file, to learn from the last ones how long it is."""
+"""Finds the last clusters of a Matroska file, to learn from them how it ends."""
 
 import re
 
@@ -24,3 +24,10 @@ def all_but_the_last(source: Source) -> range | None:
     first = _CLUSTER.search(source.peek(0, _HEAD_BYTES))
     last = _CLUSTER.search(source.peek(tail_start, _TAIL_BYTES))
     return range(first.start(), tail_start + last.start()) if first and last else None
+
+
+def from_the_last(source: Source) -> bytes:
+    """Return a file from its last cluster on, or nothing if that is nowhere near its end."""
+    tail = source.peek(source.bytes_size - _TAIL_BYTES, _TAIL_BYTES)
+    starts = [found.start() for found in _CLUSTER.finditer(tail)]
+    return tail[starts[-1] :] if starts else b""

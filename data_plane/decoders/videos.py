@@ -96,8 +96,9 @@ def _sample(
         video = find_video(container, order.limits)
         decoder = StreamDecoder(video, order.limits.max_pixels)
         # Now, as its beginning is forgotten later.
-        if is_cut_off(source, container.format.name):
-            decoder.degrade()
+        with source.spooling():
+            if is_cut_off(source, container.format.name):
+                decoder.degrade()
         windows = _cut(order, source, container, video)
         opened = _Opened(order, container, video, windows, decoder)
         gallery = Gallery(order.outputs)

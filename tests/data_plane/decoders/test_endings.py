@@ -1,11 +1,132 @@
 """Whether a video was cut off is told by its container, wherever that tells."""
 
+import os
+import re
 from fractions import Fraction
 from pathlib import Path
 
 import av
+import pytest
 
-from tests.support.videos import RATE, make, scene
+from data_plane.decoders.endings import is_cut_off
+from data_plane.decoders.messages import Output, Product
+from data_plane.decoders.sources import Source
+from tests.support.videos import RATE, make, scene, write_video
+
+POSTER = Output(Product.PICTURE, 320)
+LIVE = {"live": "1", "cluster_time_limit": "1000"}
+VIDEOS: dict[str, tuple[str, dict[str, str]]] = {
+    "video.mkv": ("mpeg4", {}),
+    "live.mkv": ("mpeg4", LIVE),
+    "live.webm": ("libvpx", LIVE),
+    "video.mpg": ("mpeg1video", {}),
+    "video.vob": ("mpeg2video", {}),
+    "video.ts": ("mpeg2video", {}),
+    "video.m2ts": ("libx264", {}),
+    "video.avi": ("mpeg4", {}),
+    "video.ogv": ("libvpx", {}),
+    "video.wmv": ("wmv2", {}),
+}
+# With a length of two bytes, and the time that follows it.
+CLUSTER = re.compile(rb"(\x1f\x43\xb6\x75)[\x40-\x7f].(?=\xe7)", re.DOTALL)
+
+
+def write(folder: Path, name: str) -> Path:
+    codec, container = VIDEOS[name]
+    return write_video(folder / name, codec, container=container)
+
+
+def looks_cut_off(path: Path, container: str) -> bool:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return is_cut_off(Source(fd, None, fd), container)
+    finally:
+        os.close(fd)
+
+
+@pytest.mark.parametrize("name", VIDEOS)
+def test_a_video_is_degraded_once_its_last_byte_is_missing(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path, name)
+    before = [make(path).done.is_degraded, make(path, POSTER).done.is_degraded]
+
+    os.truncate(path, path.stat().st_size - 1)
+
+    assert before == [False, False]
+    assert make(path).done.is_degraded
+    assert make(path, POSTER).done.is_degraded
+
+
+@pytest.mark.parametrize("name", sorted({*VIDEOS} - {"video.m2ts"}))
+def test_a_video_is_degraded_if_a_third_of_it_is_missing(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path, name)
+
+    os.truncate(path, path.stat().st_size * 2 // 3 | 1)
+
+    assert make(path, POSTER).done.is_degraded
+
+
+@pytest.mark.parametrize(("name", "length"), [("video.ts", 188), ("video.m2ts", 192)])
+@pytest.mark.parametrize("missing", [0, 1, 5, 100])
+def test_a_transport_stream_looks_whole_only_where_a_packet_ends(
+    tmp_path: Path, name: str, length: int, missing: int
+) -> None:
+    path = write(tmp_path, name)
+    # Of a recording that begins within a packet, or that lost some bytes on its way.
+    path.write_bytes(path.read_bytes()[missing:])
+    size = path.stat().st_size
+
+    whole = []
+    for left in range(size, size - 3 * length, -1):
+        os.truncate(path, left)
+        if not looks_cut_off(path, "mpegts"):
+            whole.append(size - left)
+
+    assert whole == [0, length, 2 * length]
+
+
+@pytest.mark.parametrize("name", ["video.mpg", "video.vob"])
+@pytest.mark.parametrize("ending", [b"\0\0\x01\xb9", bytes(5000), b"\xff" * 100])
+def test_what_follows_the_last_packet_of_a_program_stream_is_not_missed(
+    tmp_path: Path, name: str, ending: bytes
+) -> None:
+    path = write(tmp_path, name)
+    path.write_bytes(path.read_bytes() + ending)
+
+    assert not looks_cut_off(path, "mpeg")
+
+
+@pytest.mark.parametrize("left", range(4, 30))
+def test_a_program_stream_is_cut_off_within_the_header_of_a_packet(
+    tmp_path: Path, left: int
+) -> None:
+    path = write(tmp_path, "video.vob")
+    at = path.read_bytes().rfind(b"\0\0\x01\xba")
+
+    os.truncate(path, at + left)
+
+    # Here one header ends, and the next begins.
+    assert looks_cut_off(path, "mpeg") == (left != 14)
+
+
+def test_a_live_recording_of_unknown_lengths_is_cut_off_within_a_frame(tmp_path: Path) -> None:
+    path = write(tmp_path, "live.webm")
+    content, clusters = CLUSTER.subn(b"\\1\x7f\xff", path.read_bytes())
+    path.write_bytes(content)
+    assert clusters > 1
+    assert not looks_cut_off(path, "matroska,webm")
+    assert not make(path).done.is_degraded
+
+    os.truncate(path, len(content) - 10)
+
+    assert looks_cut_off(path, "matroska,webm")
+
+
+def test_an_avi_file_that_was_never_closed_is_not_measured(tmp_path: Path) -> None:
+    path = write(tmp_path, "video.avi")
+    content = path.read_bytes()
+    path.write_bytes(content[:4] + bytes(4) + content[8:])
+
+    assert not looks_cut_off(path, "avi")
 
 
 def test_what_looks_like_a_page_within_a_page_does_not_make_an_ogg_file_look_cut_off(
