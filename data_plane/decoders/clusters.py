@@ -1,6 +1,7 @@
 """Finds the last clusters of a Matroska file, to learn from them how it ends."""
 
 import re
+from collections import deque
 
 from data_plane.decoders.sources import Source
 
@@ -29,5 +30,6 @@ def all_but_the_last(source: Source) -> range | None:
 def from_the_last(source: Source) -> bytes:
     """Return a file from its last cluster on, or nothing if that is nowhere near its end."""
     tail = source.peek(source.bytes_size - _TAIL_BYTES, _TAIL_BYTES)
-    starts = [found.start() for found in _CLUSTER.finditer(tail)]
-    return tail[starts[-1] :] if starts else b""
+    # Of a hostile file there may be millions: only one is held.
+    last = deque(_CLUSTER.finditer(tail), maxlen=1)
+    return tail[last[0].start() :] if last else b""

@@ -18,6 +18,9 @@ _HEAD_BYTES = 4096
 _SYNC = 0x47
 # Bytes of a packet, and of what may stand before it: a time, or nothing.
 _TRANSPORT_PACKETS = ((188, 0), (192, 4), (204, 0))
+# A part of an AVI file takes a gigabyte; a look at each would fetch blocks for nothing else.
+_MAX_PARTS = 8
+_NEVER_CLOSED = (bytes(4), b"\xff" * 4)
 # So many marks, each at its place, are there by no accident.
 _LEAST_MARKS = 5
 _PACK, _END_OF_PROGRAM = b"\0\0\x01\xba", b"\0\0\x01\xb9"
@@ -26,6 +29,9 @@ _MAX_PACK_BYTES = 14 + 7
 _PROGRAM_TAIL_BYTES = 256 << 10
 _SEGMENT = bytes.fromhex("18538067")
 _MAX_ELEMENT_HEADER_BYTES = 12
+_MAX_SIZE_BYTES = 8
+# More than any cluster holds; a hostile file has millions.
+_MAX_ELEMENTS = 20_000
 
 
 def is_cut_off(source: Source, container: str) -> bool:
@@ -63,8 +69,14 @@ def _asf_is_cut_off(source: Source) -> bool:
 
 
 def _avi_is_cut_off(source: Source) -> bool:
-    """Tell whether there are fewer bytes than its header says; one never closed says none."""
-    return source.bytes_size < 8 + int.from_bytes(source.peek(4, 4), "little")
+    """Tell whether a part has fewer bytes than its header says; one never closed says none."""
+    at = 0
+    for _ in range(_MAX_PARTS):
+        head = source.peek(at, 8)
+        if not head.startswith(b"RIFF") or head[4:] in _NEVER_CLOSED:
+            break
+        at += 8 + int.from_bytes(head[4:], "little")
+    return at > source.bytes_size
 
 
 def _transport_is_cut_off(source: Source) -> bool:
@@ -113,8 +125,10 @@ def _matroska_is_cut_off(source: Source) -> bool:
     if content_bytes is not None:
         return source.bytes_size < at + header_bytes + content_bytes
     tail, at = from_the_last(source), 0
-    # What is no element begins with a zero.
-    while at < len(tail) and tail[at]:
+    for _ in range(_MAX_ELEMENTS):
+        # What is no element begins with a zero.
+        if at >= len(tail) or not tail[at]:
+            break
         header_bytes, content_bytes = _measure(tail[at : at + _MAX_ELEMENT_HEADER_BYTES])
         # Of one without a length, what it holds follows.
         at += header_bytes + (content_bytes or 0)
@@ -127,6 +141,8 @@ def _measure(head: bytes) -> tuple[int, int | None]:
     if len(head) <= name_bytes:
         return name_bytes + 1, None
     size_bytes = 9 - head[name_bytes].bit_length()
+    if size_bytes > _MAX_SIZE_BYTES:
+        return name_bytes + 1, None
     size = int.from_bytes(head[name_bytes : name_bytes + size_bytes], "big")
     told = size & ~(1 << 7 * size_bytes)
     is_unknown = told == (1 << 7 * size_bytes) - 1

@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from fractions import Fraction
 from pathlib import Path
 
@@ -27,6 +28,7 @@ VIDEOS: dict[str, tuple[str, dict[str, str]]] = {
     "video.ogv": ("libvpx", {}),
     "video.wmv": ("wmv2", {}),
 }
+SEGMENT, TINY_CLUSTER = bytes.fromhex("18538067"), bytes.fromhex("1f43b675ffe78100")
 # With a length of two bytes, and the time that follows it.
 CLUSTER = re.compile(rb"(\x1f\x43\xb6\x75)[\x40-\x7f].(?=\xe7)", re.DOTALL)
 
@@ -127,6 +129,51 @@ def test_an_avi_file_that_was_never_closed_is_not_measured(tmp_path: Path) -> No
     path.write_bytes(content[:4] + bytes(4) + content[8:])
 
     assert not looks_cut_off(path, "avi")
+
+
+def test_an_avi_file_that_was_written_into_a_pipe_is_whole(tmp_path: Path) -> None:
+    path = write(tmp_path, "video.avi")
+    content = path.read_bytes()
+    # Its writer could not go back to where the length stands.
+    path.write_bytes(content[:4] + b"\xff" * 4 + content[8:])
+
+    assert not make(path).done.is_degraded
+
+
+def test_a_large_avi_file_is_cut_off_within_any_of_its_parts(tmp_path: Path) -> None:
+    path = write(tmp_path, "video.avi")
+    content = path.read_bytes()
+    part = b"RIFF" + (1000).to_bytes(4, "little") + b"AVIX" + bytes(996)
+    path.write_bytes(content + part + part)
+    assert not looks_cut_off(path, "avi")
+
+    os.truncate(path, len(content) + 2 * len(part) - 1)
+
+    assert looks_cut_off(path, "avi")
+
+
+@pytest.mark.parametrize("size", [b"\0" + b"\x55" * 100, b"\0" * 100])
+def test_a_segment_of_matroska_whose_length_is_none_is_not_measured(
+    tmp_path: Path, size: bytes
+) -> None:
+    path = tmp_path / "video.mkv"
+    path.write_bytes(b"\x1a\x45\xdf\xa3\x80" + SEGMENT + size)
+
+    assert not looks_cut_off(path, "matroska,webm")
+
+
+@pytest.mark.parametrize("filler", [TINY_CLUSTER, b"\xec\x80"], ids=["clusters", "elements"])
+def test_a_matroska_file_of_millions_of_parts_takes_hardly_any_time(
+    tmp_path: Path, filler: bytes
+) -> None:
+    path = tmp_path / "video.mkv"
+    head = b"\x1a\x45\xdf\xa3\x80" + SEGMENT + b"\xff" + TINY_CLUSTER
+    path.write_bytes(head + filler * ((12 << 20) // len(filler)))
+
+    began_at = time.process_time()
+    assert not looks_cut_off(path, "matroska,webm")
+
+    assert time.process_time() - began_at < 5
 
 
 def test_what_looks_like_a_page_within_a_page_does_not_make_an_ogg_file_look_cut_off(
