@@ -5,6 +5,7 @@ Most demuxers take the end of a file for the end of a video, whatever its contai
 
 from collections.abc import Callable
 
+from data_plane.decoders.boxes import ends_within_a_box
 from data_plane.decoders.clusters import from_the_last
 from data_plane.decoders.sources import Source
 
@@ -21,6 +22,8 @@ _TRANSPORT_PACKETS = ((188, 0), (192, 4), (204, 0))
 # A part of an AVI file takes a gigabyte; a look at each would fetch blocks for nothing else.
 _MAX_PARTS = 8
 _NEVER_CLOSED = (bytes(4), b"\xff" * 4)
+# What writers of FLV leave out of the length that they tell of a tag: some its header.
+_LEFT_OUT_BYTES = (0, 1, 11)
 # So many marks, each at its place, are there by no accident.
 _LEAST_MARKS = 5
 _PACK, _END_OF_PROGRAM = b"\0\0\x01\xba", b"\0\0\x01\xb9"
@@ -77,6 +80,27 @@ def _avi_is_cut_off(source: Source) -> bool:
             break
         at += 8 + int.from_bytes(head[4:], "little")
     return at > source.bytes_size
+
+
+def _flv_is_cut_off(source: Source) -> bool:
+    """Tell whether the file does not end with the length of its last tag."""
+    first = 4 + int.from_bytes(source.peek(5, 4), "big")
+    second = first + _tag_length(source, first) + 4
+    third = second + _tag_length(source, second) + 4
+    left_out = third - 4 - second - _told_before(source, third)
+    if left_out not in _LEFT_OUT_BYTES:
+        return False
+    length = _told_before(source, source.bytes_size) + left_out
+    last = source.bytes_size - 4 - length
+    return last < first or _tag_length(source, last) != length
+
+
+def _tag_length(source: Source, at: int) -> int:
+    return 11 + int.from_bytes(source.peek(at + 1, 3), "big")
+
+
+def _told_before(source: Source, at: int) -> int:
+    return int.from_bytes(source.peek(at - 4, 4), "big")
 
 
 def _transport_is_cut_off(source: Source) -> bool:
@@ -156,7 +180,9 @@ def _tail(source: Source, length: int) -> bytes:
 _LOOKS: dict[str, Callable[[Source], bool]] = {
     "ogg": _ogg_is_cut_off,
     "asf": _asf_is_cut_off,
+    "mov": ends_within_a_box,
     "avi": _avi_is_cut_off,
+    "flv": _flv_is_cut_off,
     "mpegts": _transport_is_cut_off,
     "mpeg": _program_is_cut_off,
     "matroska": _matroska_is_cut_off,

@@ -5,9 +5,12 @@ import re
 import time
 from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import av
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from data_plane.decoders.endings import is_cut_off
 from data_plane.decoders.messages import Output, Product
@@ -27,6 +30,12 @@ VIDEOS: dict[str, tuple[str, dict[str, str]]] = {
     "video.avi": ("mpeg4", {}),
     "video.ogv": ("libvpx", {}),
     "video.wmv": ("wmv2", {}),
+    "video.flv": ("flv", {}),
+    "fast.mp4": ("libx264", {"movflags": "faststart"}),
+    "fast.mov": ("mpeg4", {"movflags": "faststart"}),
+    "fragments.mp4": ("libx264", {"movflags": "frag_keyframe+empty_moov"}),
+    "live.mp4": ("libx264", {"movflags": "frag_keyframe+empty_moov+skip_trailer"}),
+    "pictures.mp4": ("libx264", {"movflags": "frag_every_frame+empty_moov+skip_trailer"}),
 }
 SEGMENT, TINY_CLUSTER = bytes.fromhex("18538067"), bytes.fromhex("1f43b675ffe78100")
 # With a length of two bytes, and the time that follows it.
@@ -174,6 +183,72 @@ def test_a_matroska_file_of_millions_of_parts_takes_hardly_any_time(
     assert not looks_cut_off(path, "matroska,webm")
 
     assert time.process_time() - began_at < 5
+
+
+def tag(content: bytes, told: int) -> bytes:
+    """Return what FLV is made of, and the length that is told of it behind it."""
+    return b"\x12" + len(content).to_bytes(3, "big") + bytes(7) + content + told.to_bytes(4, "big")
+
+
+@pytest.mark.parametrize("left_out", [0, 1, 11])
+def test_a_flash_video_is_cut_off_wherever_no_tag_ends(tmp_path: Path, left_out: int) -> None:
+    head = b"FLV\1\5\0\0\0\x09" + bytes(4)
+    tags = [tag(b"x" * size, size + 11 - left_out) for size in (300, 20, 7, 70_000, 90)]
+    content = head + b"".join(tags)
+    path = tmp_path / "video.flv"
+
+    whole = []
+    for left in range(len(content) - 300, len(content) + 1):
+        path.write_bytes(content[:left])
+        if not looks_cut_off(path, "flv"):
+            whole.append(left)
+
+    assert whole == [len(content) - len(tags[-1]), len(content)]
+
+
+def test_a_flash_video_that_tells_other_lengths_is_not_measured(tmp_path: Path) -> None:
+    path = tmp_path / "video.flv"
+    sizes = (300, 20, 7, 90)
+    # Of all tags so far, as some recorders do.
+    tags = [tag(b"x" * size, sum(sizes[: at + 1])) for at, size in enumerate(sizes)]
+    path.write_bytes(b"FLV\1\5\0\0\0\x09" + bytes(4) + b"".join(tags))
+
+    assert not looks_cut_off(path, "flv")
+
+
+MAGIC = {
+    "ogg": b"OggS\0",
+    "asf": bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c"),
+    "avi": b"RIFF",
+    "flv": b"FLV\1\5\0\0\0\x09\0\0\0\0",
+    "mpegts": b"\x47",
+    "mpeg": b"\0\0\x01\xba",
+    "matroska,webm": b"\x1a\x45\xdf\xa3\x80",
+    "mov,mp4,m4a,3gp,3g2,mj2": b"\0\0\0\x0cftypisom",
+}
+FILE_PROPERTIES = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
+# What the looks stumble over, if anything: beginnings of parts, lengths, and what is no length.
+PIECES = [
+    *MAGIC.values(), SEGMENT + b"\xff", SEGMENT, TINY_CLUSTER, b"\x1f\x43\xb6\x75\x84", b"\xec",
+    b"\0\0\x01\xb9", b"\0\0\x01\xe0\0\x02", b"\0\0\x01", FILE_PROPERTIES,
+    b"\0\0\0\x18moof\0\0\0\x10mfhd", b"moof\0\0\0\x10mfhd", b"\0\0\0\x01mdat", b"\0\0\0\x08mdat",
+    b"\0", b"\xff", bytes(8), b"\xff" * 8, b"\x47" + bytes(187),
+]  # fmt: skip
+
+
+@given(pieces=st.lists(st.sampled_from(PIECES) | st.binary(max_size=40), max_size=30))
+@pytest.mark.parametrize("container", MAGIC)
+def test_no_bytes_are_too_much_for_a_look(container: str, pieces: list[bytes]) -> None:
+    content = MAGIC[container] + b"".join(pieces)
+    with TemporaryFile() as file:
+        for length in (len(content), *range(min(40, len(content)))):
+            file.seek(0)
+            file.truncate()
+            file.write(content[:length])
+            file.flush()
+            source = Source(file.fileno(), None, file.fileno())
+            assert is_cut_off(source, container) in (False, True)
+            assert source.bytes_read <= length
 
 
 def test_what_looks_like_a_page_within_a_page_does_not_make_an_ogg_file_look_cut_off(
