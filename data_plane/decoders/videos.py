@@ -92,7 +92,10 @@ def _sample(
     order: Order, source: Source, pick: Callable[[_Opened], Iterator[VideoFrame]]
 ) -> _Sampled:
     source.seek(0)
-    with open_container(source) as container:
+    # Of a video in fragments, a demuxer looks at all before it begins anew.
+    with source.spooling():
+        container = open_container(source)
+    with container:
         video = find_video(container, order.limits)
         decoder = StreamDecoder(video, order.limits.max_pixels)
         # Now, as its beginning is forgotten later.
