@@ -132,21 +132,14 @@ def test_a_live_recording_of_unknown_lengths_is_cut_off_within_a_frame(tmp_path:
     assert looks_cut_off(path, "matroska,webm")
 
 
-def test_an_avi_file_that_was_never_closed_is_not_measured(tmp_path: Path) -> None:
+# One by a recorder that was switched off, the other by a program that wrote into a pipe.
+@pytest.mark.parametrize("length", [bytes(4), b"\xff" * 4])
+def test_an_avi_file_that_was_never_closed_is_not_measured(tmp_path: Path, length: bytes) -> None:
     path = write(tmp_path, "video.avi")
     content = path.read_bytes()
-    path.write_bytes(content[:4] + bytes(4) + content[8:])
+    path.write_bytes(content[:4] + length + content[8:])
 
     assert not looks_cut_off(path, "avi")
-
-
-def test_an_avi_file_that_was_written_into_a_pipe_is_whole(tmp_path: Path) -> None:
-    path = write(tmp_path, "video.avi")
-    content = path.read_bytes()
-    # Its writer could not go back to where the length stands.
-    path.write_bytes(content[:4] + b"\xff" * 4 + content[8:])
-
-    assert not make(path).done.is_degraded
 
 
 def test_a_large_avi_file_is_cut_off_within_any_of_its_parts(tmp_path: Path) -> None:
