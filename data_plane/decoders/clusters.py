@@ -1,6 +1,7 @@
-"""Finds the clusters of a Matroska file, to learn from the last ones how long it is."""
+"""Finds the last clusters of a Matroska file, to learn from them how it ends."""
 
 import re
+from collections import deque
 
 from data_plane.decoders.sources import Source
 
@@ -24,3 +25,11 @@ def all_but_the_last(source: Source) -> range | None:
     first = _CLUSTER.search(source.peek(0, _HEAD_BYTES))
     last = _CLUSTER.search(source.peek(tail_start, _TAIL_BYTES))
     return range(first.start(), tail_start + last.start()) if first and last else None
+
+
+def from_the_last(source: Source) -> bytes:
+    """Return a file from its last cluster on, or nothing if that is nowhere near its end."""
+    tail = source.peek(source.bytes_size - _TAIL_BYTES, _TAIL_BYTES)
+    # Of a hostile file there may be millions: only one is held.
+    last = deque(_CLUSTER.finditer(tail), maxlen=1)
+    return tail[last[0].start() :] if last else b""

@@ -33,7 +33,8 @@ def length_of(content: bytes, found: Format) -> int:
 def fill_up(content: bytes, found: Format, max_bytes: int) -> bytes:
     """Return a picture in the length that it says it has, unless next to nothing is there of it."""
     length = length_of(content, found)
-    is_worth_it = length <= min(max_bytes, len(content) * _LEAST_SHARE)
+    # That of JPEG XL takes what there is, and zeros for broken data.
+    is_worth_it = found is not Format.JXL and length <= min(max_bytes, len(content) * _LEAST_SHARE)
     return content.ljust(length, b"\0") if is_worth_it else content
 
 

@@ -15,5 +15,18 @@ class Loaded:
     height: int
 
 
+def in_memory(
+    pixels: bytes | bytearray, width: int, height: int, mode: str, profile: bytes | None
+) -> pyvips.Image:
+    """Return a picture by its pixels, a byte for each letter of its mode, which is Pillow's."""
+    interpretation = {"L": "b-w", "LA": "b-w", "CMYK": "cmyk"}.get(mode, "srgb")
+    image = pyvips.Image.new_from_memory(pixels, width, height, len(mode), "uchar").copy(
+        interpretation=interpretation
+    )
+    if profile:
+        image.set_type(pyvips.GValue.blob_type, "icc-profile-data", profile)
+    return image
+
+
 class Undecodable(Exception):
     """This loader cannot decode this picture; another one may."""

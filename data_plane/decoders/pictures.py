@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import blake3
 
-from data_plane.decoders import pillow_loader, raw_loader, vips_loader
+from data_plane.decoders import jxl_loader, pillow_loader, raw_loader, vips_loader
 from data_plane.decoders.encoding import write_picture
 from data_plane.decoders.lengths import fill_up, length_of
 from data_plane.decoders.loaded import Loaded, Undecodable
@@ -33,6 +33,7 @@ _ATTEMPTS = dict.fromkeys(Format, _BY_PILLOW) | {
     Format.TIFF: _BY_BOTH,
     Format.AVIF: _BY_BOTH,
     Format.SVG: _BY_VIPS,
+    Format.JXL: (_BY_PILLOW[0], (jxl_loader.load, True)),
     Format.RAW: _BY_ALL,
 }
 

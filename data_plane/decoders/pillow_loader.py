@@ -12,7 +12,7 @@ from pillow_jxl import JpegXLImagePlugin
 from data_plane.decoders.encoding import scale_down
 from data_plane.decoders.gate import refuse_too_large
 from data_plane.decoders.jxl_header import jxl_size
-from data_plane.decoders.loaded import Loaded, Undecodable
+from data_plane.decoders.loaded import Loaded, Undecodable, in_memory
 from data_plane.decoders.messages import DecodeFailed, Failure, Limits
 from data_plane.decoders.sniff import Format
 
@@ -94,23 +94,13 @@ def _load(content: bytes, found: Format, size_px: int, limits: Limits) -> Loaded
 def _to_vips(image: Image.Image, profile: bytes | None) -> pyvips.Image:
     """Return a picture of Pillow's as one of libvips', with its profile."""
     match image.mode:
-        case "L" | "LA":
-            interpretation = "b-w"
-        case "CMYK":
-            interpretation = "cmyk"
         case "I" | "I;16" | "I;16B" | "I;16L" | "F":
             return _deep_grey_to_vips(image)
-        case "RGB" | "RGBA":
-            interpretation = "srgb"
+        case "L" | "LA" | "CMYK" | "RGB" | "RGBA":
+            pass
         case _:
             image = image.convert("RGBA" if image.has_transparency_data else "RGB")
-            interpretation = "srgb"
-    plain = pyvips.Image.new_from_memory(
-        image.tobytes(), image.width, image.height, len(image.getbands()), "uchar"
-    ).copy(interpretation=interpretation)
-    if profile:
-        plain.set_type(pyvips.GValue.blob_type, "icc-profile-data", profile)
-    return plain
+    return in_memory(image.tobytes(), image.width, image.height, image.mode, profile)
 
 
 def _deep_grey_to_vips(image: Image.Image) -> pyvips.Image:

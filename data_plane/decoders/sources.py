@@ -95,13 +95,13 @@ class Source:
     @contextmanager
     def spooling(self) -> Iterator[None]:
         """Forget nothing meanwhile: it may be read again."""
-        self._is_spooling = True
+        before, self._is_spooling = self._is_spooling, True
         try:
             yield
         finally:
             # For the first block of the next pass, before which there is none to forget.
             self._make_room()
-            self._is_spooling = False
+            self._is_spooling = before
 
     def finish(self) -> bytes | None:
         """Empty the spool; return the hash of all of the file, whose rest is fetched for it."""

@@ -92,12 +92,16 @@ def _sample(
     order: Order, source: Source, pick: Callable[[_Opened], Iterator[VideoFrame]]
 ) -> _Sampled:
     source.seek(0)
-    with open_container(source) as container:
+    # Of a video in fragments, a demuxer looks at all before it begins anew.
+    with source.spooling():
+        container = open_container(source)
+    with container:
         video = find_video(container, order.limits)
         decoder = StreamDecoder(video, order.limits.max_pixels)
         # Now, as its beginning is forgotten later.
-        if is_cut_off(source, container.format.name):
-            decoder.degrade()
+        with source.spooling():
+            if is_cut_off(source, container.format.name):
+                decoder.degrade()
         windows = _cut(order, source, container, video)
         opened = _Opened(order, container, video, windows, decoder)
         gallery = Gallery(order.outputs)
