@@ -6,11 +6,11 @@ from typing import Any
 
 from sqlalchemy import Connection, String, bindparam, text
 
-from data_plane.decoders.messages import FrameMeasure, Made
+from data_plane.decoders.messages import FrameMeasure
 from data_plane.executor import Fail, Hashed, HashResult
 from data_plane.executors.cleanup import CleanupTask, Removed
 from data_plane.executors.extract import Extraction, ExtractTask, Original, Root
-from data_plane.executors.thumbnail import ThumbnailTask
+from data_plane.executors.thumbnail import Thumbnail, ThumbnailTask
 from data_plane.hashing import record_hashes
 from data_plane.output import FRAMES_MADE, THUMBNAILS_MADE
 from mediaplane.protocol import gate
@@ -18,10 +18,11 @@ from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Database, count
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.machines import THUMBNAIL_CLEANUP_JOBS
-from mediaplane.protocol.values import HashAlgorithm, MediaType, ThumbnailFormat
+from mediaplane.protocol.values import DEGRADED, HashAlgorithm, MediaType, ThumbnailFormat
 from mediaplane.protocol.write_paths import DELETE_THUMBNAILS, RECORD_FRAMES
 
 _BATCH = 1000
+_DEGRADED_MESSAGE = "Part of the file could not be decoded; the picture shows the rest."
 
 # Of a paused library nothing is read, not even for somebody who waits. The type is a range, so that
 # only the index of claims has the order of claims: of one type PostgreSQL would rather go through
@@ -56,7 +57,8 @@ _ORIGINAL = (
 _OF_ASSET = text(_ORIGINAL + "f.library_id = :library AND f.rel_path = :path")
 _OF_THUMBNAIL = text(_ORIGINAL + "f.id = :file AND l.deleted_at IS NULL")
 _PROCESSED = text(
-    "SELECT id FROM assets WHERE library_id = :library AND rel_path = :path AND version = :version"
+    "SELECT id, is_degraded FROM assets"
+    " WHERE library_id = :library AND rel_path = :path AND version = :version"
 )
 _NOW_THERE = text("SELECT size_bytes, mtime_ns FROM library_files WHERE id = :file")
 _OLD_FRAMES = text("DELETE FROM video_frames WHERE asset_id = :asset")
@@ -139,14 +141,14 @@ def thumbnail_task(database: Database, thumbnail: Row) -> ThumbnailTask:
             "path": original.rel_path,
             "version": original.version,
         }
-        asset_id = conn.execute(_PROCESSED, bound).scalar()
+        asset = conn.execute(_PROCESSED, bound).first()
     return ThumbnailTask(
         thumbnail["id"],
         original,
         thumbnail["file_version"],
         thumbnail["size_px"],
         ThumbnailFormat(thumbnail["format"]),
-        asset_id,
+        *((asset.id, bool(asset.is_degraded)) if asset else ()),
     )
 
 
@@ -210,14 +212,21 @@ def record_extraction(conn: Connection, result: Extraction) -> None:
         record_hashes(conn, HashResult(hashed=[Hashed(result.hashed, result.done.digest)]))
 
 
-def record_thumbnail(conn: Connection, _made: Made) -> None:
+def record_thumbnail(conn: Connection, _made: Thumbnail) -> None:
     """Count a thumbnail; its row says already what there is to say."""
     count(conn, THUMBNAILS_MADE)
 
 
-def thumbnail_columns(made: Made) -> dict[str, Any]:
+def thumbnail_columns(made: Thumbnail) -> dict[str, Any]:
     """Return what a thumbnail's row says of the picture."""
-    return {"width": made.width, "height": made.height, "bytes_size": made.bytes_size}
+    picture = made.picture
+    return {
+        "width": picture.width,
+        "height": picture.height,
+        "bytes_size": picture.bytes_size,
+        "error_code": DEGRADED if made.is_degraded else None,
+        "error_message": _DEGRADED_MESSAGE if made.is_degraded else None,
+    }
 
 
 def _original(row: Any) -> Original:

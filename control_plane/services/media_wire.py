@@ -4,7 +4,7 @@ from control_plane.services import names
 from control_plane.services.wire import set_time, time, to_enum
 from mediaplane.paths import display
 from mediaplane.protocol.driver import Row
-from mediaplane.protocol.values import MediaType, ThumbnailFormat, ThumbnailStatus
+from mediaplane.protocol.values import DEGRADED, MediaType, ThumbnailFormat, ThumbnailStatus
 from mediaplane.v1 import asset_service_pb2 as asset_pb
 from mediaplane.v1 import thumbnail_service_pb2 as thumbnail_pb
 
@@ -73,6 +73,7 @@ def fill_thumbnail(message: thumbnail_pb.Thumbnail, row: Row, library: str) -> N
         message.width = row["width"] or 0
         message.height = row["height"] or 0
         message.size_bytes = row["bytes_size"] or 0
+        message.degraded = row["error_code"] == DEGRADED
         set_time(message.end_time, row["finished_at"])
     elif status == _FAILED:
         message.error_code = row["error_code"] or ""

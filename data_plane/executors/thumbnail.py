@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from data_plane.cache import AssetFile, asset_path, thumbnail_path
 from data_plane.decoders.messages import Made, Order, Output, Product
@@ -32,9 +33,18 @@ class ThumbnailTask:
     format: ThumbnailFormat
     # The asset of the same state, when it is processed: its proxy spares reading a video.
     asset_id: int | None = None
+    is_asset_degraded: bool = False
 
 
-def make_thumbnail(task: ThumbnailTask, ctx: Context) -> Made:
+class Thumbnail(NamedTuple):
+    """A thumbnail in the cache."""
+
+    picture: Made
+    # Part of the file could not be decoded.
+    is_degraded: bool
+
+
+def make_thumbnail(task: ThumbnailTask, ctx: Context) -> Thumbnail:
     """Make a thumbnail and put it into the cache."""
     if task.original.version != task.version:
         raise Fail("changed", "The file has changed since; request the thumbnail again.")
@@ -44,11 +54,12 @@ def make_thumbnail(task: ThumbnailTask, ctx: Context) -> Made:
         done = decode(order, source, [file.fileno()], ctx)
         # Afterwards: of a video only a small part is read for one picture.
         ctx.spend(done.bytes_read)
-        if media_type is task.original.media_type:
+        is_of_original = media_type is task.original.media_type
+        if is_of_original:
             check_unchanged(task.original, source)
         ctx.control.check()
         publish(file, ctx, thumbnail_path(task.thumbnail_id, task.format))
-    return done.made[0]
+    return Thumbnail(done.made[0], done.is_degraded if is_of_original else task.is_asset_degraded)
 
 
 @contextmanager

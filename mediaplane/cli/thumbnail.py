@@ -23,6 +23,8 @@ _FORMATS = {
     ".jpeg": ThumbnailFormat.JPEG,
 }
 
+_DEGRADED = "Part of the file could not be decoded; the picture shows the rest."
+
 FileOption = Annotated[
     str,
     typer.Argument(
@@ -83,6 +85,8 @@ def get(
         made = _await(client, asked, timeout_seconds)
         size_bytes = saving.save(media.read_thumbnail(client, made.name), target)
     saving.report(target, size_bytes, {"thumbnail": document(made)}, as_json=as_json)
+    if made.degraded:
+        output.tell(_DEGRADED)
 
 
 @command(
@@ -178,6 +182,8 @@ def _format_of(target: str) -> ThumbnailFormat:
 def _cells(thumbnail: Any) -> list[str]:
     is_made = thumbnail.width > 0
     remark = thumbnail.error_message or thumbnail.error_code
+    if thumbnail.degraded:
+        remark = _DEGRADED
     if thumbnail.HasField("retry_time"):
         remark += f" Not again before {local_time(thumbnail, 'retry_time')}."
     return [

@@ -191,8 +191,9 @@ def _thumbnails() -> Machine:
             _data("claim", sources=(s.PENDING,), target=s.RUNNING, lease=Lease.TAKE, path=claim),
             _data("heartbeat", sources=run, target=None, lease=Lease.KEEP,
                   path=path("heartbeat", base=_BEAT)),
+            # Of a picture that shows only part of its file, the error says so.
             _data("complete", sources=run, target=s.READY, lease=Lease.DROP, path=success,
-                  sets=_NO_ERROR | {"retry_after": None}),
+                  sets={"retry_after": None}),
             _data("fail", sources=run, target=s.FAILED, lease=Lease.DROP, path=failure,
                   increments=("error_count",)),
             _data("release", sources=run, target=s.PENDING, lease=Lease.DROP, path=claim),

@@ -112,6 +112,10 @@ class ThumbnailStatus(StrEnum):
     FAILED = "failed"
 
 
+# The error code of a thumbnail that is ready and shows only part of its file.
+DEGRADED = "degraded"
+
+
 class ThumbnailFormat(StrEnum):
     """File formats of thumbnails."""
 

@@ -27,7 +27,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from mediaplane.v1 import asset_service_pb2 as mediaplane_dot_v1_dot_asset__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%mediaplane/v1/thumbnail_service.proto\x12\rmediaplane.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!mediaplane/v1/asset_service.proto\"\x9f\x05\n\tThumbnail\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x66ile\x18\x02 \x01(\t\x12\x14\n\x0c\x66ile_version\x18\x03 \x01(\t\x12\x11\n\tgroup_key\x18\x04 \x01(\t\x12-\n\nmedia_type\x18\x05 \x01(\x0e\x32\x19.mediaplane.v1.Asset.Type\x12/\n\x06\x66ormat\x18\x06 \x01(\x0e\x32\x1f.mediaplane.v1.Thumbnail.Format\x12\x0f\n\x07size_px\x18\x07 \x01(\x05\x12-\n\x05state\x18\x08 \x01(\x0e\x32\x1e.mediaplane.v1.Thumbnail.State\x12\r\n\x05width\x18\t \x01(\x05\x12\x0e\n\x06height\x18\n \x01(\x05\x12\x12\n\nsize_bytes\x18\x0b \x01(\x03\x12\x13\n\x0b\x65rror_count\x18\x0c \x01(\x05\x12\x12\n\nerror_code\x18\r \x01(\t\x12\x15\n\rerror_message\x18\x0e \x01(\t\x12.\n\nretry_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x63reate_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"B\n\x06\x46ormat\x12\x16\n\x12\x46ORMAT_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x46ORMAT_JPEG\x10\x01\x12\x0f\n\x0b\x46ORMAT_WEBP\x10\x02\"g\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n\rSTATE_PENDING\x10\x01\x12\x11\n\rSTATE_RUNNING\x10\x02\x12\x0f\n\x0bSTATE_READY\x10\x03\x12\x10\n\x0cSTATE_FAILED\x10\x04\"|\n\x17RequestThumbnailRequest\x12\x0c\n\x04\x66ile\x18\x01 \x01(\t\x12\x0f\n\x07size_px\x18\x02 \x01(\x05\x12/\n\x06\x66ormat\x18\x03 \x01(\x0e\x32\x1f.mediaplane.v1.Thumbnail.Format\x12\x11\n\tgroup_key\x18\x04 \x01(\t\"Y\n\x1d\x42\x61tchRequestThumbnailsRequest\x12\x38\n\x08requests\x18\x01 \x03(\x0b\x32&.mediaplane.v1.RequestThumbnailRequest\"N\n\x1e\x42\x61tchRequestThumbnailsResponse\x12,\n\nthumbnails\x18\x01 \x03(\x0b\x32\x18.mediaplane.v1.Thumbnail\"#\n\x13GetThumbnailRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"_\n\x15ListThumbnailsRequest\x12\x0c\n\x04\x66ile\x18\x01 \x01(\t\x12\x11\n\tgroup_key\x18\x02 \x01(\t\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"_\n\x16ListThumbnailsResponse\x12,\n\nthumbnails\x18\x01 \x03(\x0b\x32\x18.mediaplane.v1.Thumbnail\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x92\x03\n\x10ThumbnailCleanup\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tgroup_key\x18\x02 \x01(\t\x12\x34\n\x05state\x18\x03 \x01(\x0e\x32%.mediaplane.v1.ThumbnailCleanup.State\x12\x30\n\x0c\x65xecute_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nerror_code\x18\x05 \x01(\t\x12\x15\n\rerror_message\x18\x06 \x01(\t\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"k\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n\rSTATE_PENDING\x10\x01\x12\x11\n\rSTATE_RUNNING\x10\x02\x12\x13\n\x0fSTATE_COMPLETED\x10\x03\x12\x10\n\x0cSTATE_FAILED\x10\x04\"U\n\x16ScheduleCleanupRequest\x12\x11\n\tgroup_key\x18\x01 \x01(\t\x12(\n\x05\x64\x65lay\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"!\n\x11GetCleanupRequest\x12\x0c\n\x04name\x18\x01 \x01(\t2\xb8\x04\n\x10ThumbnailService\x12T\n\x10RequestThumbnail\x12&.mediaplane.v1.RequestThumbnailRequest\x1a\x18.mediaplane.v1.Thumbnail\x12u\n\x16\x42\x61tchRequestThumbnails\x12,.mediaplane.v1.BatchRequestThumbnailsRequest\x1a-.mediaplane.v1.BatchRequestThumbnailsResponse\x12L\n\x0cGetThumbnail\x12\".mediaplane.v1.GetThumbnailRequest\x1a\x18.mediaplane.v1.Thumbnail\x12]\n\x0eListThumbnails\x12$.mediaplane.v1.ListThumbnailsRequest\x1a%.mediaplane.v1.ListThumbnailsResponse\x12Y\n\x0fScheduleCleanup\x12%.mediaplane.v1.ScheduleCleanupRequest\x1a\x1f.mediaplane.v1.ThumbnailCleanup\x12O\n\nGetCleanup\x12 .mediaplane.v1.GetCleanupRequest\x1a\x1f.mediaplane.v1.ThumbnailCleanupb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%mediaplane/v1/thumbnail_service.proto\x12\rmediaplane.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!mediaplane/v1/asset_service.proto\"\xb1\x05\n\tThumbnail\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x66ile\x18\x02 \x01(\t\x12\x14\n\x0c\x66ile_version\x18\x03 \x01(\t\x12\x11\n\tgroup_key\x18\x04 \x01(\t\x12-\n\nmedia_type\x18\x05 \x01(\x0e\x32\x19.mediaplane.v1.Asset.Type\x12/\n\x06\x66ormat\x18\x06 \x01(\x0e\x32\x1f.mediaplane.v1.Thumbnail.Format\x12\x0f\n\x07size_px\x18\x07 \x01(\x05\x12-\n\x05state\x18\x08 \x01(\x0e\x32\x1e.mediaplane.v1.Thumbnail.State\x12\r\n\x05width\x18\t \x01(\x05\x12\x0e\n\x06height\x18\n \x01(\x05\x12\x12\n\nsize_bytes\x18\x0b \x01(\x03\x12\x13\n\x0b\x65rror_count\x18\x0c \x01(\x05\x12\x12\n\nerror_code\x18\r \x01(\t\x12\x15\n\rerror_message\x18\x0e \x01(\t\x12.\n\nretry_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x63reate_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08\x64\x65graded\x18\x12 \x01(\x08\"B\n\x06\x46ormat\x12\x16\n\x12\x46ORMAT_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x46ORMAT_JPEG\x10\x01\x12\x0f\n\x0b\x46ORMAT_WEBP\x10\x02\"g\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n\rSTATE_PENDING\x10\x01\x12\x11\n\rSTATE_RUNNING\x10\x02\x12\x0f\n\x0bSTATE_READY\x10\x03\x12\x10\n\x0cSTATE_FAILED\x10\x04\"|\n\x17RequestThumbnailRequest\x12\x0c\n\x04\x66ile\x18\x01 \x01(\t\x12\x0f\n\x07size_px\x18\x02 \x01(\x05\x12/\n\x06\x66ormat\x18\x03 \x01(\x0e\x32\x1f.mediaplane.v1.Thumbnail.Format\x12\x11\n\tgroup_key\x18\x04 \x01(\t\"Y\n\x1d\x42\x61tchRequestThumbnailsRequest\x12\x38\n\x08requests\x18\x01 \x03(\x0b\x32&.mediaplane.v1.RequestThumbnailRequest\"N\n\x1e\x42\x61tchRequestThumbnailsResponse\x12,\n\nthumbnails\x18\x01 \x03(\x0b\x32\x18.mediaplane.v1.Thumbnail\"#\n\x13GetThumbnailRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"_\n\x15ListThumbnailsRequest\x12\x0c\n\x04\x66ile\x18\x01 \x01(\t\x12\x11\n\tgroup_key\x18\x02 \x01(\t\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"_\n\x16ListThumbnailsResponse\x12,\n\nthumbnails\x18\x01 \x03(\x0b\x32\x18.mediaplane.v1.Thumbnail\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x92\x03\n\x10ThumbnailCleanup\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tgroup_key\x18\x02 \x01(\t\x12\x34\n\x05state\x18\x03 \x01(\x0e\x32%.mediaplane.v1.ThumbnailCleanup.State\x12\x30\n\x0c\x65xecute_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nerror_code\x18\x05 \x01(\t\x12\x15\n\rerror_message\x18\x06 \x01(\t\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"k\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n\rSTATE_PENDING\x10\x01\x12\x11\n\rSTATE_RUNNING\x10\x02\x12\x13\n\x0fSTATE_COMPLETED\x10\x03\x12\x10\n\x0cSTATE_FAILED\x10\x04\"U\n\x16ScheduleCleanupRequest\x12\x11\n\tgroup_key\x18\x01 \x01(\t\x12(\n\x05\x64\x65lay\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"!\n\x11GetCleanupRequest\x12\x0c\n\x04name\x18\x01 \x01(\t2\xb8\x04\n\x10ThumbnailService\x12T\n\x10RequestThumbnail\x12&.mediaplane.v1.RequestThumbnailRequest\x1a\x18.mediaplane.v1.Thumbnail\x12u\n\x16\x42\x61tchRequestThumbnails\x12,.mediaplane.v1.BatchRequestThumbnailsRequest\x1a-.mediaplane.v1.BatchRequestThumbnailsResponse\x12L\n\x0cGetThumbnail\x12\".mediaplane.v1.GetThumbnailRequest\x1a\x18.mediaplane.v1.Thumbnail\x12]\n\x0eListThumbnails\x12$.mediaplane.v1.ListThumbnailsRequest\x1a%.mediaplane.v1.ListThumbnailsResponse\x12Y\n\x0fScheduleCleanup\x12%.mediaplane.v1.ScheduleCleanupRequest\x1a\x1f.mediaplane.v1.ThumbnailCleanup\x12O\n\nGetCleanup\x12 .mediaplane.v1.GetCleanupRequest\x1a\x1f.mediaplane.v1.ThumbnailCleanupb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,31 +35,31 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'mediaplane.v1.thumbnail_ser
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_THUMBNAIL']._serialized_start=157
-  _globals['_THUMBNAIL']._serialized_end=828
-  _globals['_THUMBNAIL_FORMAT']._serialized_start=657
-  _globals['_THUMBNAIL_FORMAT']._serialized_end=723
-  _globals['_THUMBNAIL_STATE']._serialized_start=725
-  _globals['_THUMBNAIL_STATE']._serialized_end=828
-  _globals['_REQUESTTHUMBNAILREQUEST']._serialized_start=830
-  _globals['_REQUESTTHUMBNAILREQUEST']._serialized_end=954
-  _globals['_BATCHREQUESTTHUMBNAILSREQUEST']._serialized_start=956
-  _globals['_BATCHREQUESTTHUMBNAILSREQUEST']._serialized_end=1045
-  _globals['_BATCHREQUESTTHUMBNAILSRESPONSE']._serialized_start=1047
-  _globals['_BATCHREQUESTTHUMBNAILSRESPONSE']._serialized_end=1125
-  _globals['_GETTHUMBNAILREQUEST']._serialized_start=1127
-  _globals['_GETTHUMBNAILREQUEST']._serialized_end=1162
-  _globals['_LISTTHUMBNAILSREQUEST']._serialized_start=1164
-  _globals['_LISTTHUMBNAILSREQUEST']._serialized_end=1259
-  _globals['_LISTTHUMBNAILSRESPONSE']._serialized_start=1261
-  _globals['_LISTTHUMBNAILSRESPONSE']._serialized_end=1356
-  _globals['_THUMBNAILCLEANUP']._serialized_start=1359
-  _globals['_THUMBNAILCLEANUP']._serialized_end=1761
-  _globals['_THUMBNAILCLEANUP_STATE']._serialized_start=1654
-  _globals['_THUMBNAILCLEANUP_STATE']._serialized_end=1761
-  _globals['_SCHEDULECLEANUPREQUEST']._serialized_start=1763
-  _globals['_SCHEDULECLEANUPREQUEST']._serialized_end=1848
-  _globals['_GETCLEANUPREQUEST']._serialized_start=1850
-  _globals['_GETCLEANUPREQUEST']._serialized_end=1883
-  _globals['_THUMBNAILSERVICE']._serialized_start=1886
-  _globals['_THUMBNAILSERVICE']._serialized_end=2454
+  _globals['_THUMBNAIL']._serialized_end=846
+  _globals['_THUMBNAIL_FORMAT']._serialized_start=675
+  _globals['_THUMBNAIL_FORMAT']._serialized_end=741
+  _globals['_THUMBNAIL_STATE']._serialized_start=743
+  _globals['_THUMBNAIL_STATE']._serialized_end=846
+  _globals['_REQUESTTHUMBNAILREQUEST']._serialized_start=848
+  _globals['_REQUESTTHUMBNAILREQUEST']._serialized_end=972
+  _globals['_BATCHREQUESTTHUMBNAILSREQUEST']._serialized_start=974
+  _globals['_BATCHREQUESTTHUMBNAILSREQUEST']._serialized_end=1063
+  _globals['_BATCHREQUESTTHUMBNAILSRESPONSE']._serialized_start=1065
+  _globals['_BATCHREQUESTTHUMBNAILSRESPONSE']._serialized_end=1143
+  _globals['_GETTHUMBNAILREQUEST']._serialized_start=1145
+  _globals['_GETTHUMBNAILREQUEST']._serialized_end=1180
+  _globals['_LISTTHUMBNAILSREQUEST']._serialized_start=1182
+  _globals['_LISTTHUMBNAILSREQUEST']._serialized_end=1277
+  _globals['_LISTTHUMBNAILSRESPONSE']._serialized_start=1279
+  _globals['_LISTTHUMBNAILSRESPONSE']._serialized_end=1374
+  _globals['_THUMBNAILCLEANUP']._serialized_start=1377
+  _globals['_THUMBNAILCLEANUP']._serialized_end=1779
+  _globals['_THUMBNAILCLEANUP_STATE']._serialized_start=1672
+  _globals['_THUMBNAILCLEANUP_STATE']._serialized_end=1779
+  _globals['_SCHEDULECLEANUPREQUEST']._serialized_start=1781
+  _globals['_SCHEDULECLEANUPREQUEST']._serialized_end=1866
+  _globals['_GETCLEANUPREQUEST']._serialized_start=1868
+  _globals['_GETCLEANUPREQUEST']._serialized_end=1901
+  _globals['_THUMBNAILSERVICE']._serialized_start=1904
+  _globals['_THUMBNAILSERVICE']._serialized_end=2472
 # @@protoc_insertion_point(module_scope)

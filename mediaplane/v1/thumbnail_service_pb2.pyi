@@ -13,7 +13,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Thumbnail(_message.Message):
-    __slots__ = ("name", "file", "file_version", "group_key", "media_type", "format", "size_px", "state", "width", "height", "size_bytes", "error_count", "error_code", "error_message", "retry_time", "create_time", "end_time")
+    __slots__ = ("name", "file", "file_version", "group_key", "media_type", "format", "size_px", "state", "width", "height", "size_bytes", "error_count", "error_code", "error_message", "retry_time", "create_time", "end_time", "degraded")
     class Format(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         FORMAT_UNSPECIFIED: _ClassVar[Thumbnail.Format]
@@ -51,6 +51,7 @@ class Thumbnail(_message.Message):
     RETRY_TIME_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     END_TIME_FIELD_NUMBER: _ClassVar[int]
+    DEGRADED_FIELD_NUMBER: _ClassVar[int]
     name: str
     file: str
     file_version: str
@@ -68,7 +69,8 @@ class Thumbnail(_message.Message):
     retry_time: _timestamp_pb2.Timestamp
     create_time: _timestamp_pb2.Timestamp
     end_time: _timestamp_pb2.Timestamp
-    def __init__(self, name: _Optional[str] = ..., file: _Optional[str] = ..., file_version: _Optional[str] = ..., group_key: _Optional[str] = ..., media_type: _Optional[_Union[_asset_service_pb2.Asset.Type, str]] = ..., format: _Optional[_Union[Thumbnail.Format, str]] = ..., size_px: _Optional[int] = ..., state: _Optional[_Union[Thumbnail.State, str]] = ..., width: _Optional[int] = ..., height: _Optional[int] = ..., size_bytes: _Optional[int] = ..., error_count: _Optional[int] = ..., error_code: _Optional[str] = ..., error_message: _Optional[str] = ..., retry_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    degraded: bool
+    def __init__(self, name: _Optional[str] = ..., file: _Optional[str] = ..., file_version: _Optional[str] = ..., group_key: _Optional[str] = ..., media_type: _Optional[_Union[_asset_service_pb2.Asset.Type, str]] = ..., format: _Optional[_Union[Thumbnail.Format, str]] = ..., size_px: _Optional[int] = ..., state: _Optional[_Union[Thumbnail.State, str]] = ..., width: _Optional[int] = ..., height: _Optional[int] = ..., size_bytes: _Optional[int] = ..., error_count: _Optional[int] = ..., error_code: _Optional[str] = ..., error_message: _Optional[str] = ..., retry_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., degraded: _Optional[bool] = ...) -> None: ...
 
 class RequestThumbnailRequest(_message.Message):
     __slots__ = ("file", "size_px", "format", "group_key")

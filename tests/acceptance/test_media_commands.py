@@ -83,6 +83,20 @@ def test_a_thumbnail_is_made_of_a_path_and_written_whole(
     assert sorted(path.name for path in tmp_path.glob("red*")) == ["red.webp"]
 
 
+def test_a_picture_that_was_cut_off_is_shown_with_a_word_about_it(
+    commands: Commands, photos: Path, tmp_path: Path
+) -> None:
+    whole = (photos / "red.png").read_bytes()
+    (photos / "cut.png").write_bytes(whole[: len(whole) * 2 // 3])
+    words = ("thumbnail", "get", photos / "cut.png", "--output", tmp_path / "cut.jpg")
+    with commands.planes():
+        commands.run("up", photos, "--once", "--no-media")
+        assert "could not be decoded" in commands.run(*words).stderr
+        assert commands.json(*words)["thumbnail"]["degraded"] is True
+        listed = commands.run("thumbnail", "list", photos / "cut.png").stdout
+        assert "could not be decoded" in listed
+
+
 def test_a_thumbnail_goes_to_the_standard_output_alone(
     sqlite_commands: Commands, photos: Path
 ) -> None:

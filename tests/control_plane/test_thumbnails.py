@@ -266,6 +266,20 @@ def test_a_ready_thumbnail_tells_its_measures(control: ControlPlane) -> None:
     assert (found.size_bytes, found.end_time.ToMilliseconds()) == (4711, 9)
 
 
+def test_a_thumbnail_of_part_of_a_file_is_degraded_and_without_failure(
+    control: ControlPlane,
+) -> None:
+    (file,) = add_pictures(control, "photos", 1)
+    name = requested(control, file).name
+    made = {"status": "ready", "error_code": "degraded", "error_message": "Part of it."}
+    set_columns(control, "thumbnails", number(name), **made)
+    found = control.client.thumbnail_service.GetThumbnail(pb.GetThumbnailRequest(name=name))
+    assert (found.degraded, found.error_code, found.error_message) == (True, "", "")
+    set_columns(control, "thumbnails", number(name), error_code=None, error_message=None)
+    found = control.client.thumbnail_service.GetThumbnail(pb.GetThumbnailRequest(name=name))
+    assert not found.degraded
+
+
 def test_a_file_that_is_purged_in_the_moment_of_its_request_is_not_found(
     control: ControlPlane,
 ) -> None:

@@ -1,6 +1,7 @@
 """Requested thumbnails are made one by one, served when ready, and cleaned up by group."""
 
 import io
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,6 +83,22 @@ def test_a_thumbnail_is_made_in_its_size_and_format(studio: Studio, file_format:
     picture = Image.open(io.BytesIO(file.read_bytes()))
     assert (picture.format, picture.size) == (file_format.upper(), (200, 100))
     assert file.stat().st_size == row["bytes_size"]
+
+
+def test_a_thumbnail_that_shows_part_of_its_file_says_so(studio: Studio, root: Path) -> None:
+    put(root, b"cut.jpg", photo()[:-5000])
+    film(root / "cut.mkv")
+    os.truncate(root / "cut.mkv", (root / "cut.mkv").stat().st_size * 2 // 3)
+    with studio.worker():
+        assert studio.desk.run(JobKind.SCAN)["status"] == "completed"
+        assert studio.wait_for(b"cut.mkv", "proxied", "failed")["status"] == "proxied"
+        # Of the proxy, of the video itself, of a picture; and one that is whole.
+        wanted = ((b"cut.mkv", 100), (b"cut.mkv", 2000), (b"cut.jpg", 100), (b"a.jpg", 100))
+        ids = [studio.add_thumbnail(path, size_px=size_px) for path, size_px in wanted]
+        rows = [studio.wait_for_thumbnail(row_id, "ready", "failed") for row_id in ids]
+    assert [row["status"] for row in rows] == ["ready"] * 4
+    assert [row["error_code"] for row in rows] == [*["degraded"] * 3, None]
+    assert all(row["error_message"] for row in rows[:3])
 
 
 def test_what_cannot_be_decoded_fails_for_a_day(studio: Studio) -> None:
