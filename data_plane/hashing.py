@@ -1,6 +1,6 @@
 """The SQL of hash jobs: reads which files need a hash, and writes what came of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count as count_from
 from operator import itemgetter
@@ -17,6 +17,7 @@ from mediaplane.protocol.clock import database_time
 from mediaplane.protocol.database import Database, count, lock
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.duplicates import DUPLICATES, summarise_files
+from mediaplane.protocol.statements import among, id_list
 from mediaplane.protocol.values import JobKind
 
 # By what it is not: so that sizes and beginnings are looked up by their index all the same.
@@ -50,13 +51,10 @@ _IS_DISTINCT = (
     f" AND f.size_bytes NOT IN ({_SIZES_IN_DOUBT})"
 )
 _IS_STAGED = kinds.IS_STAGED.format(file="f", library="l")
-# Of the sizes of files whose beginnings are to be read with the shard, all that count.
-_OF_STAGED_SIZES = text(
-    "SELECT o.id, o.size_bytes, o.prefix_hash FROM library_files o WHERE o.size_bytes IN"
-    f" (SELECT s.size_bytes FROM library_files s WHERE {_IS_LARGE_MARKED.format(file='s')}"
-    "   AND s.prefix_hash IS NULL)"
-    # Without this PostgreSQL would look at all sizes.
-    " AND o.size_bytes BETWEEN :smallest AND :largest AND NOT o.is_missing"
+# All files of some sizes that count.
+_OF_SIZES = (
+    "SELECT o.id, o.size_bytes, o.prefix_hash FROM library_files o WHERE {sizes}"
+    " AND NOT o.is_missing"
     " AND (o.prefix_hash IS NOT NULL OR o.needs_hash OR o.content_hash IS NOT NULL)"
     f" AND o.{_IS_OF_TENANT}"
 )
@@ -78,7 +76,9 @@ _SMALL = _marked("", f"{_BY_ID} AND {_IS_FITTING}", "f.id")
 _LARGE = _marked(f", {_IS_DISTINCT}, {_IS_CHOSEN}, {_IS_STAGED}", _BY_SIZE, "f.size_bytes, f.id")
 # Of any size, as an older version has cut them.
 _ANY = _marked(f", {_IS_DISTINCT}, false, false", _BY_ID, "f.id")
-_WITHOUT_PREFIX = _marked("", f"{_BY_ID} AND {_IS_STAGED}", "f.id")
+_STAGED = _marked("", f"{_BY_SIZE} AND {_IS_STAGED}", "f.id")
+# Of any size, likewise.
+_ANY_STAGED = _marked("", f"{_BY_ID} AND {_IS_STAGED}", "f.id")
 _JOB = text("SELECT tenant_id AS tenant, library_id AS library FROM jobs WHERE id = :job")
 _PREFIX_ITEMS = text(
     "SELECT DISTINCT status FROM job_items WHERE job_id = :job AND status IN ('pending', 'running')"
@@ -100,13 +100,15 @@ _IS_DONE = "UPDATE library_files SET needs_hash = false, error_code = NULL, erro
 def hash_task(database: Database, item: Row) -> HashTask | PrefixTask:
     """Read what is to be hashed of a shard: files, or their beginnings."""
     job_id, shard = item["job_id"], kinds.decode_item(JobKind.HASH, item["payload"])
+    is_by_size = shard.smallest_bytes > kinds.SMALL_BYTES
     if shard.is_prefix:
-        return PrefixTask(_read(database, job_id, shard, _WITHOUT_PREFIX))
+        query = _STAGED if is_by_size else _ANY_STAGED
+        return PrefixTask(_read(database, job_id, shard, query))
     if shard.largest_bytes <= kinds.SMALL_BYTES:
         return HashTask(lambda: False, lambda: Marked(_read(database, job_id, shard, _SMALL)))
-    query = _LARGE if shard.smallest_bytes > kinds.SMALL_BYTES else _ANY
+    query = _LARGE if is_by_size else _ANY
     # Where a shard has several sizes, no other has a file of them: there is nothing to wait for.
-    is_whole = kinds.SMALL_BYTES < shard.smallest_bytes < shard.largest_bytes
+    is_whole = is_by_size and shard.smallest_bytes < shard.largest_bytes
     return HashTask(
         (lambda: False) if is_whole else partial(_is_early, database, job_id, count_from()),
         partial(_read_large, database, job_id, shard, query),
@@ -135,7 +137,7 @@ def _read_large(
         bound = _bound(conn, job_id, shard)
         rows = _rows(conn, query, bound)
         staged_sizes = {row[_SIZE_PLACE] for row in rows if row[-1]}
-        of_their_sizes = _rows(conn, _OF_STAGED_SIZES, bound) if staged_sizes else []
+        of_their_sizes = _of_sizes(conn, staged_sizes, bound) if staged_sizes else []
     whole: list[ToHash] = []
     undecided: list[ToHash] = []
     distinct: list[ToHash] = []
@@ -145,7 +147,14 @@ def _read_large(
             undecided.append(one)
         else:
             (distinct if is_distinct else whole).append(one)
-    return Marked(whole, undecided, list(map(Sized._make, of_their_sizes)), distinct)
+    return Marked(whole, undecided, of_their_sizes, distinct)
+
+
+def _of_sizes(conn: Connection, sizes: Iterable[int], bound: Mapping[str, Any]) -> list[Sized]:
+    dialect = conn.dialect.name
+    query = text(_OF_SIZES.format(sizes=among("o.size_bytes", "sizes", dialect)))
+    rows = _rows(conn, query, {"tenant": bound["tenant"], "sizes": id_list(sizes, dialect)})
+    return list(map(Sized._make, rows))
 
 
 def _bound(conn: Connection, job_id: int, shard: kinds.HashItemPayload) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Decides which files are hashed, and cuts the work into shards that many workers share."""
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from functools import partial
@@ -30,7 +29,7 @@ def plan(database: Database, lists: Connection, job: Row) -> None:
     # By the hashes of the last job: they are the latest.
     steps = (_follow, _drop_stale, _unmark, _mark)
     if all(_is_left(database, job) and step(database, lists, job) for step in steps):
-        beginnings = array("q")
+        beginnings: list[Shard] = []
         tenant_id, library_id = job["tenant_id"], job["library_id"]
         small = hashing.marked_small(lists, tenant_id, library_id)
         large = _noting(hashing.marked_large(lists, tenant_id, library_id), beginnings)
@@ -39,7 +38,7 @@ def plan(database: Database, lists: Connection, job: Row) -> None:
             *shards.by_size(large),
             *reversed(list(shards.by_id(small, (0, kinds.SMALL_BYTES)))),
         ]
-        add_shards(database, job, cut, sorted(beginnings))
+        add_shards(database, job, cut, beginnings)
     hashing.forget_lists(lists)
 
 
@@ -94,7 +93,7 @@ def _write(
 
 
 def _noting(
-    files: Iterable[tuple[int, int, bool]], beginnings: MutableSequence[int]
+    files: Iterable[tuple[int, int, bool]], beginnings: MutableSequence[Shard]
 ) -> Iterator[tuple[int, int]]:
     """Yield id and size of files, and note those whose beginning is to be read first.
 
@@ -104,23 +103,22 @@ def _noting(
     for size_bytes, run in groupby(files, key=itemgetter(1)):
         alike = list(run)
         if not shards.is_one(len(alike), size_bytes * len(alike)):
-            beginnings.extend(file_id for file_id, _bytes, is_staged in alike if is_staged)
+            staged = ((file_id, 0) for file_id, _bytes, is_staged in alike if is_staged)
+            beginnings += shards.by_id(staged, (size_bytes, size_bytes), shards.Room(PREFIX_FILES))
         yield from ((file_id, size_bytes) for file_id, _bytes, _is_staged in alike)
 
 
-def _add_beginnings(conn: Connection, job: Row, file_ids: Iterable[int]) -> None:
+def _add_beginnings(conn: Connection, job: Row, beginnings: Iterable[Shard]) -> None:
     # Added first, so that they are claimed first: they save others from being read.
     jobs.add_items(
         conn,
         [
             {
                 "job_id": job["id"],
-                "item_key": f"{kinds.PREFIX_ITEM}{first}-{last}",
-                "payload": kinds.encode(kinds.HashItemPayload(first, last, is_prefix=True)),
+                "item_key": f"{kinds.PREFIX_ITEM}{shard.first_id}-{shard.last_id}",
+                "payload": kinds.encode(kinds.HashItemPayload(*shard[:4], is_prefix=True)),
             }
-            for first, last, *_ in shards.by_id(
-                ((one, 0) for one in file_ids), room=shards.Room(PREFIX_FILES)
-            )
+            for shard in beginnings
         ],
     )
 
@@ -129,7 +127,7 @@ def add_shards(
     database: Database,
     job: Row,
     cut: Sequence[Shard],
-    beginnings: Iterable[int] = (),
+    beginnings: Iterable[Shard] = (),
 ) -> None:
     """Give a job an item for every shard and count its files, unless somebody has or it is over."""
     with database.write() as conn:

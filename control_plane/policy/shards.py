@@ -24,7 +24,7 @@ File = tuple[int, int]
 
 def is_one(files: int, size_bytes: int) -> bool:
     """Tell whether so many files of one size, with so many bytes in all, stay in one shard."""
-    return files <= SHARD_FILES and size_bytes <= SHARD_BYTES
+    return files == 1 or (files <= SHARD_FILES and size_bytes <= SHARD_BYTES)
 
 
 class Shard(NamedTuple):

@@ -54,7 +54,7 @@ def hash_shard(task: HashTask | PrefixTask, ctx: Context) -> HashResult:
     begins = {one.file_id: one.prefix_hash for one in marked.of_their_sizes}
     staged = [file for file in marked.undecided if begins.get(file.file_id) is None]
     prefixes = _hash_prefixes(staged, ctx).prefixes
-    alike, alone = _tell_apart(marked, prefixes)
+    alike, alone = tell_apart(marked, prefixes)
     distinct = [*marked.distinct, *alone]
     ctx.control.items += len(distinct)
     ctx.control.bytes += sum(map(_SIZE, distinct))
@@ -75,10 +75,15 @@ def _hash_prefixes(files: Sequence[ToHash], ctx: Context) -> HashResult:
     return result
 
 
-def _tell_apart(marked: Marked, prefixes: Sequence[Hashed]) -> tuple[list[ToHash], list[ToHash]]:
+def tell_apart(marked: Marked, prefixes: Sequence[Hashed]) -> tuple[list[ToHash], list[ToHash]]:
     """Return which undecided files begin as another of their size does, or may, and the others."""
     begins = {file_id: (size, prefix) for file_id, size, prefix in marked.of_their_sizes}
-    begins |= {file.file_id: (file.size_bytes, digest) for file, digest in prefixes}
+    # Not of one that is not among them: its rivals would be missing as well.
+    begins |= {
+        file.file_id: (file.size_bytes, digest)
+        for file, digest in prefixes
+        if file.file_id in begins
+    }
     occurring = Counter(begins.values())
     alike: list[ToHash] = []
     alone: list[ToHash] = []

@@ -4,14 +4,17 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from blake3 import blake3
 from sqlalchemy import update
 
 from control_plane.policy import hashing, shards
+from data_plane import hashing as data_hashing
 from data_plane.digests import HEAD_BYTES, TAIL_BYTES
-from data_plane.executor import HashTask
+from data_plane.executor import Hashed, HashTask, PrefixTask
+from data_plane.executors.hash import tell_apart
 from data_plane.hashing import hash_task
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.tables import job_items, library_files
@@ -220,6 +223,57 @@ def test_a_file_that_was_hashed_without_its_beginning_counts_as_alike(
         add_files(conn, library, [content(1) | {"size_bytes": LARGE_BYTES}])
     find_duplicates(desk)
     assert hashed(desk) >= {b"one", b"another"}
+
+
+def test_beginnings_that_become_known_while_a_shard_is_read_count(
+    desk: Desk, database: Databases, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "SHARD_FILES", 1)
+    for name in ("a", "b"):
+        large(root / name, b"alike")
+    desk.add_library(root)
+    with control_loops(database), Worker(database.data):
+        assert desk.run(JobKind.SCAN)["status"] == "completed"
+    _beginnings, shard, _other = desk.items(desk.create(JobKind.HASH))
+    task = hash_task(database.data, shard)
+    assert isinstance(task, HashTask)
+    known = update(library_files).values(prefix_hash=b"p" * 32)
+    look = data_hashing._rows
+    looks: list[Any] = []
+
+    def look_after_a_while(*arguments: Any) -> Any:
+        # Between the first look, at the files to read, and the second, at others of their sizes.
+        # SQLite shows what was there at the first.
+        if looks:
+            with database.control.write() as conn:
+                conn.execute(known)
+        looks.append(arguments)
+        return look(*arguments)
+
+    monkeypatch.setattr(data_hashing, "_rows", look_after_a_while)
+    marked = task.read()
+    assert len(looks) == 2
+    assert [file.rel_path for file in marked.undecided] == [b"a"]
+    assert len(marked.of_their_sizes) == 2
+    prefixes = [Hashed(file, b"p" * 32) for file in marked.undecided]
+    assert tell_apart(marked, prefixes) == (marked.undecided, [])
+
+
+def test_items_of_beginnings_have_no_other_files_than_those_of_their_size(
+    desk: Desk, database: Databases, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "SHARD_FILES", 2)
+    for name in ("a", "y", "z"):
+        large(root / name, name.encode())
+    for number in range(4):
+        large(root / f"between {number}", b"", size_bytes=LARGE_BYTES + 1 + number // 2)
+    desk.add_library(root)
+    with control_loops(database), Worker(database.data):
+        assert desk.run(JobKind.SCAN)["status"] == "completed"
+    beginnings, *_cut = desk.items(desk.create(JobKind.HASH))
+    task = hash_task(database.data, beginnings)
+    assert isinstance(task, PrefixTask)
+    assert [file.rel_path for file in task.files] == [b"a", b"y", b"z"]
 
 
 def test_shards_of_several_sizes_wait_for_no_beginnings(
