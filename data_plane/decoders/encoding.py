@@ -19,13 +19,24 @@ pyvips.block_untrusted_set(True)
 
 
 def write_picture(image: pyvips.Image, output: Output, fd: int) -> Made:
-    """Write an upright picture, scaled down to an output's size where it is larger."""
-    scaled = scale_down(image, output.size_px)
+    """Write a picture as `scale_down` returns it, made smaller where an output's size is."""
+    scaled = fit(image, output.size_px)
     content = encode(scaled, output.format)
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(fd, rest) :]
     return Made(scaled.width, scaled.height, len(content))
+
+
+def fit(image: pyvips.Image, size_px: int) -> pyvips.Image:
+    """Return an upright picture in sRGB with a longer side of so many pixels at most.
+
+    One that is no larger is returned as it is, and another is made when it is encoded: to ask
+    libvips for copies that nobody needs takes a millisecond each.
+    """
+    if max(image.width, image.height) <= size_px:
+        return image
+    return image.thumbnail_image(size_px, height=size_px, size="down")
 
 
 def scale_down(image: pyvips.Image, size_px: int) -> pyvips.Image:
@@ -36,7 +47,7 @@ def scale_down(image: pyvips.Image, size_px: int) -> pyvips.Image:
     # Without a profile there is nothing to transform, yet asking for one costs ten times as much
     # as all the rest: libvips then goes through Lab, only to arrive at the same pixels.
     is_ink = image.interpretation == "cmyk"
-    is_plain = "icc-profile-data" not in image.get_fields() and not is_ink
+    is_plain = not image.get_typeof("icc-profile-data") and not is_ink
     # As photo programs do: another intent turns the black of inks into grey.
     colours = {} if is_plain else {"output_profile": "srgb", "intent": "perceptual"}
     if is_ink:
@@ -44,7 +55,9 @@ def scale_down(image: pyvips.Image, size_px: int) -> pyvips.Image:
     small = image.thumbnail_image(size_px, height=size_px, size="down", **colours)
     if small.interpretation != "srgb":
         small = small.colourspace("srgb")
-    held = small.cast("uchar").copy_memory()
+    if small.format != "uchar":
+        small = small.cast("uchar")
+    held = small.copy_memory()
     if not is_plain:
         # What is made of this picture shall not be transformed again.
         held = held.copy()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyvips
 
-from data_plane.decoders.encoding import encode, scale_down, write_picture
+from data_plane.decoders.encoding import encode, fit, scale_down, write_picture
 from data_plane.decoders.messages import Frame, Made, Output, Product
 from data_plane.decoders.posters import Posters
 from data_plane.decoders.sprites import join_tiles, write_index
@@ -37,10 +37,7 @@ class Gallery:
         self.frames.append(still.frame)
         self.posters.add(still)
         for size_px, jpegs in self._jpegs.items():
-            # Mostly drawn in this size already: libvips would only make another copy.
-            is_small = max(still.image.width, still.image.height) <= size_px
-            small = still.image if is_small else scale_down(still.image, size_px)
-            jpegs.append(encode(small, ThumbnailFormat.JPEG))
+            jpegs.append(encode(fit(still.image, size_px), ThumbnailFormat.JPEG))
         for size_px, tiles in self._tiles.items():
             tiles.append(scale_down(still.image, size_px))
 
@@ -69,7 +66,7 @@ class Gallery:
             for frame, jpeg in jpegs:
                 # Dated by itself, so that the same frames always are the same bytes.
                 archive.writestr(zipfile.ZipInfo(f"{frame.timestamp_ms}.jpg"), jpeg)
-        size = scale_down(poster.image, output.size_px)
+        size = fit(poster.image, output.size_px)
         return Made(size.width, size.height, os.fstat(fd).st_size)
 
     def _write_index(self, output: Output, start_ms: int, duration_ms: int, fd: int) -> Made:

@@ -1,10 +1,7 @@
 """Makes thumbnails and proxies of pictures of every format, all of one source from one decode."""
 
-import hashlib
 import os
 from collections.abc import Sequence
-
-import blake3
 
 from data_plane.decoders import jxl_loader, pillow_loader, raw_loader, vips_loader
 from data_plane.decoders.encoding import write_picture
@@ -12,9 +9,8 @@ from data_plane.decoders.lengths import fill_up, length_of
 from data_plane.decoders.loaded import Loaded, Undecodable
 from data_plane.decoders.messages import DecodeFailed, Done, Failure, Limits, Order
 from data_plane.decoders.sniff import Format, sniff
-from mediaplane.protocol.values import HashAlgorithm
+from data_plane.digests import HASHERS, read_at
 
-_READ_BYTES = 1 << 20
 _MAX_REASON_CHARACTERS = 200
 
 # Who tries to load a picture, one after the other, and whether a part of it is enough for that:
@@ -67,20 +63,11 @@ def _read(source_fd: int, order: Order) -> tuple[bytes, bytes | None]:
             Failure.TOO_LARGE,
             f"It has {size_bytes} bytes; pictures of more than {limit_bytes} are not decoded.",
         )
-    hasher = {
-        None: None,
-        HashAlgorithm.BLAKE3: blake3.blake3(),
-        HashAlgorithm.SHA256: hashlib.sha256(),
-    }[order.hash_algorithm]
-    chunks = []
-    at = 0
-    # A file that grows meanwhile is read as long as it was; whoever ordered sees that it changed.
-    while at < size_bytes and (chunk := os.pread(source_fd, min(_READ_BYTES, size_bytes - at), at)):
-        if hasher:
-            hasher.update(chunk)
-        chunks.append(chunk)
-        at += len(chunk)
-    return b"".join(chunks), hasher.digest() if hasher else None
+    # In one piece, lest there be two copies of it. A file that grows meanwhile is read as long as
+    # it was; whoever ordered sees that it changed.
+    content = read_at(source_fd, 0, size_bytes)
+    algorithm = order.hash_algorithm
+    return content, HASHERS[algorithm](content).digest() if algorithm else None
 
 
 def _supported(content: bytes, order: Order) -> Format:
