@@ -24,8 +24,13 @@ def in_memory(
         interpretation=interpretation
     )
     if profile:
-        image.set_type(pyvips.GValue.blob_type, "icc-profile-data", profile)
+        attach_profile(image, profile)
     return image
+
+
+def attach_profile(image: pyvips.Image, profile: bytes) -> None:
+    """Say what the colours of a picture mean."""
+    image.set_type(pyvips.GValue.blob_type, "icc-profile-data", profile)
 
 
 class Undecodable(Exception):

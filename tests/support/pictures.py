@@ -1,6 +1,7 @@
 """Orders pictures of the decoder in this process, and opens what it made."""
 
 import os
+import struct
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -101,6 +102,25 @@ def profile(name: str) -> bytes:
     black = pyvips.Image.black(1, 1, bands=3).copy(interpretation="srgb").cast("uchar")
     found: bytes = black.icc_transform(name, input_profile="srgb").get("icc-profile-data")
     return found
+
+
+def linear_grey_profile() -> bytes:
+    """Return a profile of grey whose numbers are amounts of light, as small as one can be."""
+    white = struct.pack(">3i", *(round(share * 65536) for share in (0.9642, 1.0, 0.8249)))
+    tags = {
+        b"desc": b"desc\0\0\0\0" + struct.pack(">I", 5) + b"grey".ljust(84, b"\0"),
+        b"cprt": b"text\0\0\0\0" + b"none".ljust(8, b"\0"),
+        b"wtpt": b"XYZ \0\0\0\0" + white,
+        b"kTRC": b"curv\0\0\0\0" + struct.pack(">IHH", 1, 256, 0),
+    }
+    index, data = struct.pack(">I", len(tags)), b""
+    start = 128 + 4 + 12 * len(tags)
+    for name, value in tags.items():
+        index += name + struct.pack(">II", start + len(data), len(value))
+        data += value
+    head = struct.pack(">I4sI4s4s4s", start + len(data), b"", 2 << 24, b"mntr", b"GRAY", b"XYZ ")
+    head += struct.pack(">6H", 2026, 1, 1, 0, 0, 0) + b"acsp" + bytes(28) + white
+    return head.ljust(128, b"\0") + index + data
 
 
 def _file(content: bytes) -> int:

@@ -16,6 +16,7 @@ from tests.support.pictures import (
     corner_colours,
     corners,
     differ_by,
+    linear_grey_profile,
     make,
     picture,
     profile,
@@ -137,6 +138,31 @@ def test_grey_of_16_bits_keeps_its_brightness(level: int, file_format: str) -> N
 
     assert image.mode == "RGB"
     assert differ_by(colour_at(image, 50, 50), (level,) * 3) <= LOSS
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("file_format", ["PNG", "TIFF", "JXL"])
+def test_grey_is_shown_as_its_profile_says(
+    file_format: str, dtype: type[np.unsignedinteger]
+) -> None:
+    a_fifth = np.full((100, 120), round(np.iinfo(dtype).max / 5), dtype)
+    content = saved(
+        Image.fromarray(a_fifth), file_format, icc_profile=linear_grey_profile(), lossless=True
+    )
+
+    image = make(content).image
+
+    # A fifth of the light of white.
+    assert differ_by(colour_at(image, 50, 50), (124,) * 3) <= LOSS
+
+
+def test_grey_with_a_profile_of_colours_is_shown_without_it() -> None:
+    grey = np.full((100, 120), 200 * 257, np.uint16)
+    content = saved(Image.fromarray(grey), "PNG", icc_profile=profile("p3"))
+
+    image = make(content).image
+
+    assert differ_by(colour_at(image, 50, 50), (200,) * 3) <= LOSS
 
 
 @pytest.mark.parametrize("mode", ["L", "1", "LA", "P", "RGBA", "I;16"])
