@@ -50,9 +50,12 @@ class Peaks:
     def look(self) -> None:
         """Add up the children that live now: their peaks end with them."""
         alive_mb = 0.0
+        own = _command(self._process)
         for listed in Path(f"/proc/{self._process}/task").glob("*/children"):
             with suppress(OSError):  # ended meanwhile
-                alive_mb += sum(map(_peak_mb, map(int, listed.read_text().split())))
+                children = map(int, listed.read_text().split())
+                # One that is just being started still is the plane, and shares its memory.
+                alive_mb += sum(_peak_mb(child) for child in children if _command(child) != own)
         self._children_mb = max(self._children_mb, alive_mb)
 
     def measured(self) -> dict[str, float]:
@@ -168,6 +171,10 @@ def _run(state: Path, *arguments: str) -> Any:
         [COMMAND, *arguments, "--json", "--state", str(state)], stdout=subprocess.PIPE, check=True
     )
     return json.loads(done.stdout)
+
+
+def _command(process: int) -> bytes:
+    return Path(f"/proc/{process}/cmdline").read_bytes()
 
 
 def _peak_mb(process: int) -> float:
