@@ -109,6 +109,8 @@ class Context:
     limits: Limits = field(default_factory=Limits)
     # Waits until the control plane may have judged a scan, but not for long.
     await_verdict: Callable[[float], object] = time.sleep
+    # Told that many files are likely to be hashed soon.
+    expect_hashing: Callable[[], None] = lambda: None
 
 
 class Seen(NamedTuple):

@@ -1,13 +1,16 @@
-"""The caller's end of the processes that hash batches of files, one for each thread that hashes."""
+"""The caller's end of the processes that hash batches of files, one for each thread that hashes.
+
+A process stays when its thread is done, for the next one.
+"""
 
 import os
 import select
 import socket
 import subprocess
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from multiprocessing.connection import Connection
@@ -24,7 +27,9 @@ _SENT_BATCHES = 2
 # Paths, sizes, times of change and algorithms of files.
 Columns = tuple[list[bytes], list[int], list[int], Sequence[str]]
 
-_mine = threading.local()
+# Those that nobody uses now; the one that was used last is taken first.
+_idle: deque["Hasher"] = deque()
+_busy: set["Hasher"] = set()
 # As `Hashed._make` does, but without a step of Python: all threads would wait for it.
 _hashed = partial(tuple.__new__, Hashed)
 
@@ -105,18 +110,29 @@ def _outcomes(files: Sequence[ToHash], answers: Sequence[Answer]) -> list[Hashed
     return list(map(outcome, files, answers))
 
 
+def prepare(count: int) -> None:
+    """Have so many processes started, in use or not, because there will be files to hash."""
+    with suppress(HasherLost):
+        while len(_idle) + len(_busy) < count:
+            _idle.append(Hasher())
+
+
 def hash_elsewhere(
     batches: Iterable[tuple[Jail, Sequence[ToHash]]],
     check: Callable[[], None],
     *,
     ends: bool = False,
 ) -> Generator[list[Hashed | Unhashed], None, None]:
-    """Hash batches, or their ends, in the process that works for this thread, a new one if need be.
+    """Hash batches, or their ends, in a process that nobody else uses, a new one if need be.
 
     A process that is lost ends this with HasherLost, after the batches that it has answered.
     """
+    try:
+        hasher = _idle.pop()
+    except IndexError:
+        hasher = Hasher()
     # Nobody else may have it before everything is answered: they would get the answers to this.
-    hasher: Hasher = vars(_mine).pop("hasher", None) or Hasher()
+    _busy.add(hasher)
     remaining = iter(batches)
     sent: deque[Sequence[ToHash]] = deque()
     try:
@@ -132,4 +148,7 @@ def hash_elsewhere(
     except BaseException:
         hasher.close()
         raise
-    _mine.hasher = hasher
+    else:
+        _idle.append(hasher)
+    finally:
+        _busy.discard(hasher)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from data_plane import hashers
 from data_plane.checkpoints import Checkpoints
 from data_plane.decoders.decoder import DecoderSettings
 from data_plane.decoders.messages import Done, Failed, Limits, Order
@@ -148,6 +149,7 @@ class Worker:
             partial(self._budget.spend, control),
             is_limited=self._settings.hash_bytes_per_second > 0,
             await_verdict=self._scans.wait,
+            expect_hashing=partial(hashers.prepare, self._settings.slots),
         )
 
     def _stats(self) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from data_plane.jail import Jail
 from mediaplane.paths import MAX_PATH_BYTES
 
 _WAIT_SECONDS = 0.02
+# New or changed, so that it is worth while to be ready for their hashes: a hash mostly comes next.
+MANY_FILES = 1000
 _TOO_LONG = ("refused_too_long", "Its path is too long to be opened.")
 _PATH = itemgetter(0)
 
@@ -40,6 +42,8 @@ def scan(task: ScanTask, ctx: Context) -> ScanCounts:
         compare(_walk(jail, _choose(task.settings, jail, ctx), ctx), task.report, counts, ctx)
         _check_root(task.root, jail)
         task.report.walked(counts)
+    if counts.new_files + counts.changed_files >= MANY_FILES:
+        ctx.expect_hashing()
     while not (verdict := task.report.verdict()):
         ctx.await_verdict(_WAIT_SECONDS)
         ctx.control.check()

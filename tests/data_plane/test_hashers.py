@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -43,10 +44,20 @@ def files(tmp_path: Path) -> list[ToHash]:
 @pytest.fixture(autouse=True)
 def own_hasher() -> Iterator[None]:
     """Each test begins without a process, and leaves none behind."""
+    end_idle()
     yield
-    hasher = vars(hashers._mine).pop("hasher", None)
-    if hasher is not None:
-        hasher.close()
+    end_idle()
+
+
+def end_idle() -> None:
+    while hashers._idle:
+        hashers._idle.pop().close()
+
+
+def the_process() -> subprocess.Popen[bytes]:
+    """The one process that hashes, while nobody uses it."""
+    (hasher,) = hashers._idle
+    return hasher.process
 
 
 def as_scanned(root: Path, rel: bytes, file_id: int) -> ToHash:
@@ -73,16 +84,16 @@ def test_many_small_files_are_hashed_by_one_other_process(files: list[ToHash]) -
     assert {one.file.file_id: one.digest for one in result.hashed} == digests(files)
     assert (result.unhashed, result.left) == ([], 0)
     assert (control.items, control.bytes) == (FILES, sum(file.size_bytes for file in files))
-    process = hashers._mine.hasher.process
+    process = the_process()
     assert process.poll() is None
     hashed(files)
-    assert hashers._mine.hasher.process is process
+    assert the_process() is process
 
 
 def test_few_small_files_need_no_other_process(files: list[ToHash]) -> None:
     few = files[: MANY_FILES - 1]
     assert {one.file.file_id for one in hashed(few).hashed} == {file.file_id for file in few}
-    assert not hasattr(hashers._mine, "hasher")
+    assert not hashers._idle
 
 
 def test_few_files_are_worth_another_process_when_there_is_much_to_read(tmp_path: Path) -> None:
@@ -91,7 +102,7 @@ def test_few_files_are_worth_another_process_when_there_is_much_to_read(tmp_path
     files = [as_scanned(tmp_path, name, at) for at, name in enumerate((b"one", b"two", b"three"))]
     result = hashed(files)
     assert {one.file.file_id: one.digest for one in result.hashed} == digests(files)
-    assert hashers._mine.hasher.process.poll() is None
+    assert the_process().poll() is None
 
 
 def test_under_a_budget_large_files_are_paid_for_by_the_megabyte(tmp_path: Path) -> None:
@@ -129,19 +140,34 @@ def test_names_that_are_not_text_survive_the_way_to_the_other_process(tmp_path: 
     assert [one.digest for one in hashed(files).hashed] == [blake3(name).digest() for name in names]
 
 
+def test_processes_are_ready_for_files_that_are_expected(files: list[ToHash]) -> None:
+    hashers.prepare(2)
+    hashers.prepare(2)  # they are there
+    started = {hasher.process.pid for hasher in hashers._idle}
+    assert len(started) == 2
+    with Jail(files[0].root) as jail:
+        using = hash_elsewhere([(jail, files[:3])], lambda: None)
+        next(using)
+        hashers.prepare(2)  # one of them is in use
+        assert len(hashers._idle) == 1
+        using.close()
+    hashed(files)
+    assert the_process().pid in started
+
+
 def test_what_a_lost_process_had_is_hashed_without_it(files: list[ToHash]) -> None:
     hashed(files)
-    lost = hashers._mine.hasher.process
+    lost = the_process()
     lost.send_signal(signal.SIGKILL)
     lost.wait()
     result = hashed(files)
     assert {one.file.file_id: one.digest for one in result.hashed} == digests(files)
-    assert hashers._mine.hasher.process is not lost  # the next batch has a new one
+    assert the_process() is not lost  # the next batch has a new one
 
 
 def test_work_that_is_cancelled_does_not_wait_for_the_other_process(files: list[ToHash]) -> None:
     hashed(files)
-    process, control = hashers._mine.hasher.process, Control()
+    process, control = the_process(), Control()
     process.send_signal(signal.SIGSTOP)  # it would never answer
     threading.Timer(0.1, control.cancelled.set).start()
     with pytest.raises(Cancelled):

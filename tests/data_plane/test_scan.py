@@ -6,12 +6,13 @@ import socket
 import stat
 import tempfile
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from data_plane.executor import Fail, ScanTask
-from data_plane.executors.scan import scan
+from data_plane.executors.scan import MANY_FILES, scan
 from tests.support.scanning import MemoryReport, context, put, scanned, seen
 
 HOSTILE_NAMES = [
@@ -205,6 +206,25 @@ def test_a_refused_report_fails_the_scan_with_the_reason_of_the_refusal(tmp_path
     with pytest.raises(Fail, match="The library is empty now") as failed:
         scanned(tmp_path, report)
     assert failed.value.code == "root_empty"
+
+
+def test_a_scan_that_finds_much_says_that_it_will_be_hashed(tmp_path: Path) -> None:
+    told: list[int] = []
+
+    def rescanned(report: MemoryReport) -> MemoryReport:
+        expecting = replace(context(), expect_hashing=lambda: told.append(1))
+        scan(ScanTask("pictures", bytes(tmp_path), report), expecting)
+        return report.taken_over()
+
+    for number in range(MANY_FILES - 1):
+        (tmp_path / f"{number}").touch()
+    rescanned(MemoryReport())
+    assert not told
+    (tmp_path / "one more").touch()
+    known = rescanned(MemoryReport())
+    assert told == [1]
+    rescanned(known)
+    assert told == [1]
 
 
 def test_a_time_of_change_that_no_database_can_store_does_not_stop_the_scan() -> None:
