@@ -128,12 +128,8 @@ def stale(conn: Connection, after: int, limit: int) -> list[int]:
 
 
 def wanted(conn: Connection, after: int, limit: int) -> list[int]:
-    """Return the next files that are to be marked and are not."""
-    query = (
-        "SELECT id FROM wanted_files w WHERE id > :after"
-        " AND NOT (SELECT needs_hash FROM library_files f WHERE f.id = w.id)"
-    )
-    return _ids(conn, query, after, limit)
+    """Return the next files that are to be marked, those that are marked already among them."""
+    return _ids(conn, "SELECT id FROM wanted_files WHERE id > :after", after, limit)
 
 
 def unwanted(conn: Connection, tenant_id: str, after: int, limit: int) -> list[int]:
@@ -147,8 +143,9 @@ def unwanted(conn: Connection, tenant_id: str, after: int, limit: int) -> list[i
 
 
 def mark(conn: Connection, ids: Sequence[int]) -> None:
-    """Mark files to be hashed, unless they are gone or hashed by now."""
-    _change(conn, ids, "needs_hash = true", "NOT is_missing AND content_hash IS NULL")
+    """Mark files to be hashed, unless they are, or are gone or hashed by now."""
+    where = "NOT needs_hash AND NOT is_missing AND content_hash IS NULL"
+    _change(conn, ids, "needs_hash = true", where)
 
 
 def unmark(conn: Connection, ids: Sequence[int]) -> None:
