@@ -15,7 +15,10 @@ _PART = re.compile(
     r"|\[(?P<negation>[!^]?)(?P<set>\]?[^\]]*)\]|(?P<plain>.)",
     re.DOTALL,
 )
-_WILD = {"folders": "(?:.*/)?", "anything": ".*", "name": "[^/]*", "one": "[^/]"}
+# Wildcards that lead across folders: where the last of them ends is tried, each other one ends as
+# early as it can, because the next one makes up for it. So no path takes for ever to be compared.
+_LAST = {"": "", "folders": "(?:.*/)?", "anything": ".*"}
+_EARLY = {"": "", "folders": "(?:.*?/)??", "anything": ".*?"}
 
 
 def compile_globs(patterns: Sequence[str]) -> Matcher | None:
@@ -28,15 +31,42 @@ def compile_globs(patterns: Sequence[str]) -> Matcher | None:
 
 def _translate(pattern: str) -> str:
     """Return a regular expression of whole paths; a name alone may stand in any folder."""
-    prefix = "" if "/" in pattern else "(?:.*/)?"
-    return prefix + _PART.sub(_translate_part, pattern.removeprefix("/"))
+    # What leads to each part of the pattern, and the pieces of the part, which stars hold together.
+    parts: list[tuple[str, list[str]]] = [("" if "/" in pattern else "folders", [""])]
+    for found in _PART.finditer(pattern.removeprefix("/")):
+        kind = found.lastgroup or ""
+        if kind in _LAST:
+            parts.append((kind, [""]))
+        elif kind == "name":
+            parts[-1][1].append("")
+        else:
+            parts[-1][1][-1] += _translate_one(found)
+    *early, (kind, pieces) = parts
+    return "".join(_translate_early(*part) for part in early) + _LAST[kind] + _join(pieces)
 
 
-def _translate_part(part: re.Match[str]) -> str:
-    kind = part.lastgroup or ""
-    if kind == "set":
-        return _translate_set(part["set"], is_negated=bool(part["negation"]))
-    return _WILD.get(kind) or re.escape(part["plain"])
+def _translate_early(kind: str, pieces: Sequence[str]) -> str:
+    return f"(?>{_EARLY[kind]}{pieces[0]}{''.join(map(_after_star, pieces[1:]))})"
+
+
+def _join(pieces: Sequence[str]) -> str:
+    first, *others = pieces
+    if not others:
+        return first
+    # The last star has nothing behind it that would make up for what it leaves.
+    return f"{first}{''.join(map(_after_star, others[:-1]))}[^/]*{others[-1]}"
+
+
+def _after_star(piece: str) -> str:
+    """Return a star that goes no further than to the first place where this follows."""
+    return f"(?>[^/]*?{piece})"
+
+
+def _translate_one(found: re.Match[str]) -> str:
+    """Return what stands for one character."""
+    if found.lastgroup == "set":
+        return _translate_set(found["set"], is_negated=bool(found["negation"]))
+    return "[^/]" if found.lastgroup == "one" else re.escape(found["plain"])
 
 
 def _translate_set(characters: str, *, is_negated: bool) -> str:
