@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import grpc
 from sqlalchemy import String, bindparam, text
@@ -12,7 +13,7 @@ from sqlalchemy.engine import Row
 
 from data_plane.file_states import explain, state_of
 from data_plane.renditions import Renditions
-from data_plane.roots import OutsideRoots, Roots
+from data_plane.roots import AnotherRoot, OutsideRoots, Root, Roots, open_root
 from mediaplane.errors import (
     Aborted,
     FailedPrecondition,
@@ -30,7 +31,8 @@ from mediaplane.v1.content_service_pb2_grpc import ContentServiceServicer
 _BLOCK_BYTES = 256 << 10
 _NAME = re.compile(r"libraries/([a-z0-9-]{1,63})/files/([1-9][0-9]{0,17})")
 _FILE = text(
-    "SELECT f.rel_path, f.size_bytes, f.mtime_ns, f.is_missing, l.absolute_path"
+    "SELECT f.rel_path, f.size_bytes, f.mtime_ns, f.is_missing, l.absolute_path, l.root_device,"
+    " l.root_inode"
     " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
     " WHERE f.id = :id AND f.library_id = :library AND l.deleted_at IS NULL"
     " AND (:tenant IS NULL OR l.tenant_id = :tenant)"
@@ -93,7 +95,7 @@ class ContentService(ContentServiceServicer):
         finally:
             self._streams.release()
 
-    def _find(self, name: str) -> Row[tuple[bytes, int, int, bool, bytes]]:
+    def _find(self, name: str) -> Row[Any]:
         found = _NAME.fullmatch(name)
         if found is None:
             raise InvalidArgument("name must be of the form libraries/SLUG/files/123.")
@@ -105,12 +107,18 @@ class ContentService(ContentServiceServicer):
             raise NotFound("There is no such file; it may have been removed.")
         return file
 
-    def _open(self, file: Row[tuple[bytes, int, int, bool, bytes]]) -> int:
+    def _open(self, file: Row[Any]) -> int:
         try:
-            with self._roots.open_jail(bytes(file.absolute_path)) as jail:
+            root = Root(bytes(file.absolute_path), file.root_device, file.root_inode)
+            with open_root(root, self._roots.open_jail) as jail:
                 descriptor = jail.open_file(bytes(file.rel_path))
         except FileNotFoundError:
             raise NotFound("The file is not there any more; scan its library again.") from None
+        except AnotherRoot:
+            raise FailedPrecondition(
+                "Another folder stands where the library was at its last scan. Is its disk mounted?"
+                " If so, scan the library again."
+            ) from None
         except OutsideRoots as error:
             raise FailedPrecondition(f"The library lies {error.strerror}.") from None
         except OSError as error:
@@ -123,7 +131,7 @@ class ContentService(ContentServiceServicer):
 
 def _stream(
     descriptor: int,
-    file: Row[tuple[bytes, int, int, bool, bytes]],
+    file: Row[Any],
     request: pb.ReadOriginalRequest,
     context: grpc.ServicerContext,
 ) -> Iterator[pb.ReadOriginalResponse]:
@@ -144,5 +152,5 @@ def _stream(
         message = pb.ReadOriginalResponse()
 
 
-def _is_as_scanned(descriptor: int, file: Row[tuple[bytes, int, int, bool, bytes]]) -> bool:
+def _is_as_scanned(descriptor: int, file: Row[Any]) -> bool:
     return state_of(os.fstat(descriptor)) == (file.size_bytes, file.mtime_ns)

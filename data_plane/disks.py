@@ -7,9 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from data_plane.executor import Fail
-from data_plane.executors.extract import Root, open_root
 from data_plane.jail import Jail
+from data_plane.roots import Root, open_root
 from mediaplane.inquiry import Inquiry
 
 # Seconds that all disks together get to answer.
@@ -52,7 +51,7 @@ class Disks:
 def _answer(inquiry: Inquiry[Room], until: float) -> Room | None:
     try:
         return inquiry.answer(until - time.monotonic())
-    except (Fail, OSError):
+    except OSError:
         return None  # not mounted, or it does not answer: TimeoutError is an OSError
 
 

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from data_plane.decoders.messages import Done, Failed, Failure, Limits, Order
 from data_plane.jail import Jail
+from data_plane.roots import Root
 
 # How soon work that waits notices that it is to stop.
 _WAIT_SECONDS = 0.1
@@ -236,6 +237,8 @@ class HashTask:
 
     is_early: Callable[[], bool]
     read: Callable[[], Marked]
+    # The folders of the libraries that the files are of, as they were at their last scans.
+    roots: Sequence[Root] = ()
 
 
 @dataclass(frozen=True)
@@ -243,6 +246,7 @@ class PrefixTask:
     """Hash the beginnings of a shard of files."""
 
     files: Sequence[ToHash]
+    roots: Sequence[Root] = ()
 
 
 class Hashed(NamedTuple):

@@ -11,6 +11,7 @@ from sqlalchemy.sql.elements import TextClause
 
 from data_plane.executor import HashResult, HashTask, Marked, PrefixTask, Sized, ToHash
 from data_plane.output import HASHED_BYTES, HASHED_FILES
+from data_plane.roots import Root
 from mediaplane.protocol import kinds
 from mediaplane.protocol.bulk import update_many
 from mediaplane.protocol.clock import database_time
@@ -80,6 +81,11 @@ _STAGED = _marked("", f"{_BY_SIZE} AND {_IS_STAGED}", "f.id")
 # Of any size, likewise.
 _ANY_STAGED = _marked("", f"{_BY_ID} AND {_IS_STAGED}", "f.id")
 _JOB = text("SELECT tenant_id AS tenant, library_id AS library FROM jobs WHERE id = :job")
+_ROOTS = text(
+    "SELECT absolute_path, root_device, root_inode FROM libraries"
+    " WHERE is_active AND deleted_at IS NULL AND tenant_id = :tenant"
+    " AND (:library IS NULL OR slug = :library)"
+).bindparams(bindparam("library", type_=String()))
 _PREFIX_ITEMS = text(
     "SELECT DISTINCT status FROM job_items WHERE job_id = :job AND status IN ('pending', 'running')"
     f" AND item_key LIKE '{kinds.PREFIX_ITEM}%'"
@@ -101,18 +107,27 @@ def hash_task(database: Database, item: Row) -> HashTask | PrefixTask:
     """Read what is to be hashed of a shard: files, or their beginnings."""
     job_id, shard = item["job_id"], kinds.decode_item(JobKind.HASH, item["payload"])
     is_by_size = shard.smallest_bytes > kinds.SMALL_BYTES
+    roots = _roots(database, job_id)
     if shard.is_prefix:
         query = _STAGED if is_by_size else _ANY_STAGED
-        return PrefixTask(_read(database, job_id, shard, query))
+        return PrefixTask(_read(database, job_id, shard, query), roots)
     if shard.largest_bytes <= kinds.SMALL_BYTES:
-        return HashTask(lambda: False, lambda: Marked(_read(database, job_id, shard, _SMALL)))
+        read = partial(_read, database, job_id, shard, _SMALL)
+        return HashTask(lambda: False, lambda: Marked(read()), roots)
     query = _LARGE if is_by_size else _ANY
     # Where a shard has several sizes, no other has a file of them: there is nothing to wait for.
     is_whole = is_by_size and shard.smallest_bytes < shard.largest_bytes
     return HashTask(
         (lambda: False) if is_whole else partial(_is_early, database, job_id, count_from()),
         partial(_read_large, database, job_id, shard, query),
+        roots,
     )
+
+
+def _roots(database: Database, job_id: int) -> list[Root]:
+    with database.read() as conn:
+        of_job = conn.execute(_JOB, {"job": job_id}).mappings().one()
+        return [Root(bytes(path), *known) for path, *known in conn.execute(_ROOTS, dict(of_job))]
 
 
 def _is_early(database: Database, job_id: int, looks: Iterator[int]) -> bool:

@@ -9,10 +9,11 @@ from sqlalchemy import Connection, String, bindparam, text
 from data_plane.decoders.messages import FrameMeasure
 from data_plane.executor import Fail, Hashed, HashResult
 from data_plane.executors.cleanup import CleanupTask, Removed
-from data_plane.executors.extract import Extraction, ExtractTask, Original, Root
+from data_plane.executors.extract import Extraction, ExtractTask, Original
 from data_plane.executors.thumbnail import Thumbnail, ThumbnailTask
 from data_plane.hashing import record_hashes
 from data_plane.output import FRAMES_MADE, THUMBNAILS_MADE
+from data_plane.roots import Root
 from mediaplane.protocol import gate
 from mediaplane.protocol.clock import NOW_SQL
 from mediaplane.protocol.database import Database, count
@@ -41,7 +42,7 @@ _WAITING_CLEANUP = (
 )
 # One look for each library, however many assets wait in it.
 _WAITING_ASSETS = text(
-    "SELECT l.slug, l.absolute_path, l.root_inode FROM libraries l"
+    "SELECT l.slug, l.absolute_path, l.root_device, l.root_inode FROM libraries l"
     " WHERE l.is_active AND l.deleted_at IS NULL AND EXISTS (SELECT 1 FROM assets a"
     "  WHERE a.status = 'pending' AND a.type = :type AND a.library_id = l.slug)"
     " ORDER BY (SELECT min(a.id) FROM assets a"
@@ -50,7 +51,7 @@ _WAITING_ASSETS = text(
 
 _ORIGINAL = (
     "SELECT f.id, f.library_id, l.absolute_path, f.rel_path, f.media_type, f.size_bytes,"
-    " f.mtime_ns, l.root_inode, f.needs_hash, l.hash_algorithm, l.sampling_limit,"
+    " f.mtime_ns, l.root_device, l.root_inode, f.needs_hash, l.hash_algorithm, l.sampling_limit,"
     " l.sampling_policy, f.is_missing"
     " FROM library_files f JOIN libraries l ON l.slug = f.library_id WHERE "
 )
@@ -73,7 +74,7 @@ _FORGET = text(
     " AND status IN ('ready', 'failed') RETURNING id, format"
 ).bindparams(bindparam("tenant", type_=String()))
 _ROOTS = text(
-    "SELECT slug, absolute_path, root_inode FROM libraries"
+    "SELECT slug, absolute_path, root_device, root_inode FROM libraries"
     " WHERE is_active AND deleted_at IS NULL ORDER BY slug LIMIT :limit"
 )
 _PAUSED = text("SELECT slug FROM libraries WHERE NOT is_active OR deleted_at IS NOT NULL")
@@ -96,14 +97,14 @@ def roots_with_assets(database: Database, media_type: MediaType) -> list[tuple[s
     """Return slug and root of the libraries whose assets wait, those that wait longest first."""
     with database.read() as conn:
         found = conn.execute(_WAITING_ASSETS, {"type": media_type})
-        return [(slug, Root(bytes(path), inode)) for slug, path, inode in found]
+        return [(slug, Root(bytes(path), *identity)) for slug, path, *identity in found]
 
 
 def library_roots(database: Database, limit: int) -> dict[str, Root]:
     """Return the roots of libraries that are in use, by slug."""
     with database.read() as conn:
         found = conn.execute(_ROOTS, {"limit": limit})
-        return {slug: Root(bytes(path), inode) for slug, path, inode in found}
+        return {slug: Root(bytes(path), *identity) for slug, path, *identity in found}
 
 
 def paused_libraries(conn: Connection) -> set[str]:
@@ -233,7 +234,7 @@ def _original(row: Any) -> Original:
     return Original(
         row["id"],
         row["library_id"],
-        Root(bytes(row["absolute_path"]), row["root_inode"]),
+        Root(bytes(row["absolute_path"]), row["root_device"], row["root_inode"]),
         bytes(row["rel_path"]),
         MediaType(row["media_type"]),
         row["size_bytes"],

@@ -9,7 +9,7 @@ from prometheus_client.core import Metric
 from data_plane import media, output
 from data_plane.decoders.pool import CONFINEMENTS
 from data_plane.disks import Disks, Room
-from data_plane.executors.extract import Root
+from data_plane.roots import Root
 from data_plane.worker import Worker
 from mediaplane.calls import CallMeter
 from mediaplane.inquiry import Inquiry

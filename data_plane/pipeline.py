@@ -26,12 +26,12 @@ from data_plane.executor import (
     Retry,
 )
 from data_plane.executors.cleanup import clean_up
-from data_plane.executors.extract import Original, Root, discard, extract, open_root
+from data_plane.executors.extract import Original, discard, extract, open_mounted
 from data_plane.executors.thumbnail import make_thumbnail
 from data_plane.file_states import explain
 from data_plane.leases import HeldMedia, Leases
 from data_plane.output import RUNS, kind_of
-from data_plane.roots import Roots
+from data_plane.roots import Root, Roots
 from data_plane.settings import DataSettings
 from mediaplane.protocol import gate, wal
 from mediaplane.protocol.bell import Bell, Ear
@@ -226,7 +226,7 @@ class Pipeline:
         if self._absent.get(root.path, 0) > time.monotonic():
             return False
         try:
-            open_root(root, self._roots.open_jail).close()
+            open_mounted(root, self._roots.open_jail).close()
         except Retry as error:
             log.warning("Assets wait for their library: %s", error)
             self._absent[root.path] = time.monotonic() + _ABSENT_SECONDS

@@ -345,5 +345,8 @@ def _reason(held: Held, code: str, message: str) -> dict[str, Any]:
 def _message(result: Any) -> str | None:
     """Return why a shard that did what it could is not complete."""
     if isinstance(result, HashResult) and result.left:
-        return f"{result.left} files were left out because their library's folder is not there."
+        return (
+            f"{result.left} files were left out because their library's folder is not there, or is"
+            " another one than at its last scan."
+        )
     return None

@@ -8,6 +8,7 @@ from sqlalchemy import Row as Found
 
 from data_plane.executor import Fail, ToHash
 from data_plane.executors.verify import Known, Verdict, VerifyTask
+from data_plane.roots import Root
 from mediaplane.protocol import kinds
 from mediaplane.protocol.bulk import update_many
 from mediaplane.protocol.clock import NOW_SQL
@@ -17,7 +18,8 @@ from mediaplane.protocol.duplicates import DUPLICATES
 from mediaplane.protocol.values import JobKind
 
 _LIBRARY = text(
-    "SELECT l.slug, l.absolute_path FROM jobs j JOIN libraries l ON l.slug = j.library_id"
+    "SELECT l.slug, l.absolute_path, l.root_device, l.root_inode"
+    " FROM jobs j JOIN libraries l ON l.slug = j.library_id"
     " WHERE j.id = :job AND l.is_active AND l.deleted_at IS NULL"
 )
 _HASHED = text(
@@ -55,8 +57,8 @@ def verify_task(database: Database, item: Row) -> VerifyTask:
             "library": library.slug,
         }
         rows = conn.execute(_HASHED, bound).all()
-    root = bytes(library.absolute_path)
-    return VerifyTask([_known(root, row) for row in rows])
+    root = Root(bytes(library.absolute_path), library.root_device, library.root_inode)
+    return VerifyTask([_known(root.path, row) for row in rows], [root])
 
 
 def record_verdicts(conn: Connection, verdicts: Sequence[Verdict]) -> None:

@@ -4,14 +4,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from data_plane.cache import AssetFile, asset_path
 from data_plane.decoders.messages import Done, Failed, FrameMeasure, Order, Output, Product
 from data_plane.decoders.outputs import publish, scratch_outputs
 from data_plane.executor import Context, Fail, Retry, ToHash
-from data_plane.file_states import explain, signed64, state_of
+from data_plane.file_states import explain, state_of
 from data_plane.jail import Jail
+from data_plane.roots import AnotherRoot, Root, open_root
 from mediaplane.protocol.values import HashAlgorithm, MediaType, ThumbnailFormat
 from mediaplane.protocol.versions import version_of
 
@@ -29,13 +29,6 @@ _OF_VIDEO = _OF_IMAGE | {
     AssetFile.SPRITE_INDEX: Output(Product.SPRITE_INDEX, _TILE_PX),
 }
 PRODUCTS = {MediaType.IMAGE: _OF_IMAGE, MediaType.VIDEO: _OF_VIDEO}
-
-
-class Root(NamedTuple):
-    """The folder of a library, and by what it is known since its last scan."""
-
-    path: bytes
-    inode: int | None
 
 
 @dataclass(frozen=True)
@@ -139,7 +132,7 @@ def decode(order: Order, source: int, outputs: list[int], ctx: Context) -> Done:
 @contextmanager
 def open_original(original: Original, ctx: Context) -> Iterator[int]:
     """Yield a descriptor of a file that still is as it was scanned."""
-    with open_root(original.root, ctx.open_jail) as jail:
+    with open_mounted(original.root, ctx.open_jail) as jail:
         try:
             source = jail.open_file(original.rel_path)
         except OSError as error:
@@ -153,18 +146,19 @@ def open_original(original: Original, ctx: Context) -> Iterator[int]:
             os.close(source)
 
 
-def open_root(root: Root, open_jail: Callable[[bytes], Jail]) -> Jail:
-    """Open the folder of a library, unless another one stands in its place."""
+def open_mounted(root: Root, open_jail: Callable[[bytes], Jail]) -> Jail:
+    """Open the folder of a library, or say that it has to wait for its disk."""
     try:
-        jail = open_jail(root.path)
+        return open_root(root, open_jail)
+    except AnotherRoot:
+        message = (
+            "The library's folder is another one than at its last scan. Is its disk mounted? If"
+            " so, scan the library again."
+        )
+        raise Retry("root_changed", message) from None
     except OSError as error:
         message = f"The library's folder cannot be opened ({error.strerror}). Is its disk mounted?"
         raise Retry("root_unavailable", message) from None
-    # Without its disk, the mount point is a folder of its own, and empty.
-    if root.inode is not None and signed64(jail.identity[1]) != root.inode:
-        jail.close()
-        raise Retry("root_changed", "The library's folder is another one. Is its disk mounted?")
-    return jail
 
 
 def check_unchanged(original: Original, source: int) -> None:

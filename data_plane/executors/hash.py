@@ -4,6 +4,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from itertools import chain, groupby
 from math import inf
 from operator import attrgetter
@@ -23,6 +24,7 @@ from data_plane.executor import (
 from data_plane.file_states import explain
 from data_plane.hashers import HasherLost, hash_elsewhere, outcome, request
 from data_plane.jail import Jail
+from data_plane.roots import recognising
 from mediaplane.protocol.kinds import SMALL_BYTES
 
 log = logging.getLogger(__name__)
@@ -46,6 +48,7 @@ _ROOT = attrgetter("root")
 
 def hash_shard(task: HashTask | PrefixTask, ctx: Context) -> HashResult:
     """Hash the files of a shard, or their beginnings."""
+    ctx = replace(ctx, open_jail=recognising(task.roots, ctx.open_jail))
     if isinstance(task, PrefixTask):
         return _hash_prefixes(task.files, ctx)
     while task.is_early():
@@ -211,7 +214,7 @@ class _Jails:
         self._open: dict[bytes, Jail | None] = {}
 
     def of(self, root: bytes) -> Jail | None:
-        """Return a root; None when it is not mounted, so that its files are left for later."""
+        """Return a root; None when it is not there, so that its files are left for later."""
         if root not in self._open:
             try:
                 self._open[root] = self._stack.enter_context(self._ctx.open_jail(root))

@@ -1,11 +1,12 @@
 """Reads hashed files again and tells which are damaged: other content in the same state."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from data_plane.executor import Context, Fail, HashResult, ToHash
 from data_plane.executors.hash import hash_files
+from data_plane.roots import Root, recognising
 
 # A file that is not in the state of the last scan is for the next scan to tell about.
 _OUTDATED = ("changed", "not_found")
@@ -24,6 +25,8 @@ class VerifyTask:
     """Verify a shard of files, all of one library."""
 
     files: Sequence[Known]
+    # The folder of the library, as it was at its last scan.
+    roots: Sequence[Root] = ()
 
 
 class Verdict(NamedTuple):
@@ -36,12 +39,13 @@ class Verdict(NamedTuple):
 
 def verify(task: VerifyTask, ctx: Context) -> list[Verdict]:
     """Hash every file that still is as it was scanned, and compare."""
+    ctx = replace(ctx, open_jail=recognising(task.roots, ctx.open_jail))
     result = hash_files([known.file for known in task.files], ctx)
     if result.left:
         raise Fail(
             "root_unavailable",
-            f"{result.left} files were not verified because their library's folder is not there."
-            " Is its disk mounted?",
+            f"{result.left} files were not verified because their library's folder is not there, or"
+            " is another one than at its last scan. Is its disk mounted? If so, scan it first.",
         )
     # What could not be compared was not verified: the job counts the rest.
     ctx.control.items -= len(result.unhashed)

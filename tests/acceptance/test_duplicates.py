@@ -140,6 +140,43 @@ def test_a_library_whose_disk_is_gone_keeps_everything_that_is_known(
         assert commands.json("duplicates", "list")["groups"] == []
 
 
+def test_what_lies_at_the_place_of_a_library_is_not_taken_for_its_files(
+    commands: Commands, tmp_path: Path
+) -> None:
+    root, away = tmp_path / "library", tmp_path / "away"
+    root.mkdir()
+    for name in ("a", "b", "c"):
+        (root / name).write_bytes(b"equal" if name < "c" else b"other")
+    with commands.planes():
+        commands.run("library", "add", "library", str(root))
+        commands.run("scan", "library")
+        root.rename(away)
+        shutil.copytree(away, root)
+        (root / "c").write_bytes(b"equal")
+        shutil.copystat(away / "c", root / "c")
+        commands.run("hash", code=1)
+        assert "another one" in _why_the_last_job_failed(commands)
+        shutil.rmtree(root)
+        away.rename(root)
+        commands.run("hash")
+        (group,) = commands.json("duplicates", "list")["groups"]
+        assert group["file_count"] == 2
+        # Nor for damaged ones.
+        root.rename(away)
+        shutil.copytree(away, root)
+        (root / "a").write_bytes(b"rotten")
+        shutil.copystat(away / "a", root / "a")
+        commands.run("verify", "library", code=1)
+        assert "another one" in _why_the_last_job_failed(commands)
+        assert commands.json("file", "list", "library", "--errors")["files"] == []
+
+
+def _why_the_last_job_failed(commands: Commands) -> str:
+    last = commands.json("job", "list")["jobs"][0]["name"].partition("/")[2]
+    (item,) = commands.json("job", "show", last, "--items")["job"]["items"]
+    return str(item["message"])
+
+
 def _results(summary: dict[str, object]) -> dict[str, object]:
     names = ("files", "bytes", "groups", "duplicate_files", "reclaimable_bytes", "errors")
     return {name: summary[name] for name in names}

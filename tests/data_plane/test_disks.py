@@ -8,13 +8,13 @@ import pytest
 
 from data_plane import disks
 from data_plane.disks import Disks
-from data_plane.executors.extract import Root
 from data_plane.jail import Jail
+from data_plane.roots import Root
 from tests.support.waiting import PATIENCE_SECONDS, must_not_block
 
 
 def test_the_room_of_the_state_and_of_each_library_is_told(tmp_path: Path) -> None:
-    of_state, of_roots = Disks(tmp_path, Jail).look({"photos": Root(bytes(tmp_path), None)})
+    of_state, of_roots = Disks(tmp_path, Jail).look({"photos": Root(bytes(tmp_path), None, None)})
     there = os.statvfs(tmp_path)
     assert of_state is not None
     assert of_state.size_bytes == there.f_blocks * there.f_frsize
@@ -25,9 +25,9 @@ def test_the_room_of_the_state_and_of_each_library_is_told(tmp_path: Path) -> No
 def test_a_library_whose_disk_is_not_mounted_is_left_out(tmp_path: Path) -> None:
     inode = tmp_path.stat().st_ino
     roots = {
-        "there": Root(bytes(tmp_path), inode),
-        "another": Root(bytes(tmp_path), inode + 1),
-        "gone": Root(bytes(tmp_path / "gone"), None),
+        "there": Root(bytes(tmp_path), None, inode),
+        "another": Root(bytes(tmp_path), None, inode + 1),
+        "gone": Root(bytes(tmp_path / "gone"), None, None),
     }
     _, of_roots = Disks(tmp_path, Jail).look(roots)
     assert of_roots.keys() == {"there"}
@@ -46,7 +46,7 @@ def test_a_dead_mount_holds_up_nothing_and_is_asked_once(
         return Jail(bytes(tmp_path))
 
     found = Disks(tmp_path, open_jail)
-    roots = {name: Root(bytes(tmp_path / name), None) for name in ("alive", "dead")}
+    roots = {name: Root(bytes(tmp_path / name), None, None) for name in ("alive", "dead")}
     with must_not_block():
         for _ in range(3):
             assert "dead" not in found.look(roots)[1]
