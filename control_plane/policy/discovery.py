@@ -9,6 +9,8 @@ from mediaplane.protocol.values import JobStatus, ScanChange, ScanSessionStatus
 
 # Large enough for speed, small enough that other writers wait a fraction of a second.
 CHUNK = 20_000
+# On another file system one of so many files must be as it was.
+_RECOGNISED_PART = 10
 
 
 def absorb(database: Database) -> bool:
@@ -80,6 +82,19 @@ def _is_on_another_disk(session: Row) -> bool:
     return known is not None and seen is not None and known != seen
 
 
+def _is_foreign(conn: Connection, session: Row) -> bool:
+    """Tell whether the files of another file system are not those of the library.
+
+    Roots of file systems often have the same inode, so the files decide: of most disks a few have
+    the same names, and of some even the same size and time.
+    """
+    if not _is_on_another_disk(session):
+        return False
+    known = discovery.count_present(conn, session["library_id"])
+    as_known = discovery.count_as_known(conn, session)
+    return as_known * _RECOGNISED_PART < min(known, session["seen_files"])
+
+
 def _remember_root(conn: Connection, session: Row) -> None:
     identity = {"root_device": session["root_device"], "root_inode": session["root_inode"]}
     if identity != {"root_device": session["known_device"], "root_inode": session["known_inode"]}:
@@ -95,10 +110,8 @@ def _refusal(conn: Connection, session: Row) -> tuple[str, str] | None:
     known, seen = session["known_inode"], session["root_inode"]
     is_walked = session["walked_at"] is not None
     had_files = is_walked and discovery.has_present_files(conn, session["library_id"])
-    # Roots of file systems often have the same inode, so on another one the files decide.
-    is_foreign = had_files and session["seen_files"] == session["new_files"]
     if (None not in (known, seen) and known != seen) or (
-        is_foreign and session["seen_files"] and _is_on_another_disk(session)
+        had_files and session["seen_files"] and _is_foreign(conn, session)
     ):
         return "root_changed", (
             "Another folder lies where the library was; nothing was changed. If that is right,"

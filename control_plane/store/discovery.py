@@ -156,6 +156,33 @@ def has_present_files(conn: Connection, library_id: str) -> bool:
     return conn.execute(query, {"library": library_id}).first() is not None
 
 
+def count_present(conn: Connection, library_id: str) -> int:
+    """Count the files that the library is known to hold."""
+    query = "SELECT count(*) FROM library_files WHERE library_id = :library AND NOT is_missing"
+    return int(conn.execute(prepared(conn, query), {"library": library_id}).scalar_one())
+
+
+def count_as_known(conn: Connection, session: Row) -> int:
+    """Count the files of a report, none of it taken over yet, that have a known size and time.
+
+    Device and inode are left out: on some file systems both change with every mount.
+    """
+    query = prepared(
+        conn,
+        f"SELECT count(*) FROM {_ENTRIES.table} JOIN library_files f"
+        " ON f.library_id = :library AND f.rel_path = e.rel_path"
+        " WHERE e.session_id = :session AND e.change = :change AND NOT f.is_missing"
+        " AND f.size_bytes = e.size_bytes AND f.mtime_ns = e.mtime_ns",
+    )
+    bound = {
+        "library": session["library_id"],
+        "session": session["id"],
+        "change": ScanChange.SEEN,
+    }
+    unchanged = session["seen_files"] - session["new_files"] - session["changed_files"]
+    return unchanged + int(conn.execute(query, bound).scalar_one())
+
+
 def close(
     conn: Connection, session: Row, status: ScanSessionStatus, error: tuple[str, str] | None
 ) -> None:

@@ -5,7 +5,9 @@ from sqlalchemy import select
 from mediaplane.protocol.tables import scan_entries
 from tests.support import worker
 from tests.support.databases import Databases
+from tests.support.files import add_files
 from tests.support.reports import (
+    LIBRARY,
     PAIR,
     ROOT_INODE,
     Scan,
@@ -45,6 +47,46 @@ def test_another_disk_with_none_of_the_files_changes_nothing(database: Databases
     assert scan.verdict == ("failed", "root_changed")
     assert files_of(database) == before
     assert groups_of(database) == PAIR
+
+
+def test_a_name_that_both_disks_have_does_not_make_another_one_the_library(
+    database: Databases,
+) -> None:
+    known_pair(database)
+    before = files_of(database)
+    scan = foreign_scan(database)
+    scan.stage("seen", seen(b"a", 11, mtime_ns=6))
+    scan.stage("missing", {"rel_path": b"b"})
+    scan.walked(root_device=OTHER_DISK, seen_files=1, changed_files=1, missing_files=1)
+    scan.absorbed()
+    assert scan.verdict == ("failed", "root_changed")
+    assert files_of(database) == before
+
+
+def test_a_file_that_both_disks_have_does_not_make_another_one_the_library(
+    database: Databases,
+) -> None:
+    known_pair(database)
+    more = [seen(b"%02d" % number, number + 20) | {"device": 1} for number in range(20)]
+    with database.control.write() as conn:
+        add_files(conn, LIBRARY, more)
+    scan = foreign_scan(database)
+    scan.stage("seen", seen(b"a", 11), *[seen(b"x%02d" % number, number) for number in range(20)])
+    scan.stage("missing", {"rel_path": b"b"}, *[{"rel_path": file["rel_path"]} for file in more])
+    scan.walked(root_device=OTHER_DISK, seen_files=21, new_files=20, changed_files=1)
+    scan.absorbed()
+    assert scan.verdict == ("failed", "root_changed")
+
+
+def test_a_disk_whose_numbers_all_changed_is_recognised_by_sizes_and_times(
+    database: Databases,
+) -> None:
+    known_pair(database)
+    scan = foreign_scan(database)
+    scan.stage("seen", seen(b"a", 91, device=7), seen(b"b", 92, device=7))
+    scan.walked(root_device=OTHER_DISK, seen_files=2, changed_files=2)
+    scan.absorbed()
+    assert scan.verdict == ("succeeded", None)
 
 
 def test_the_same_disk_mounted_anew_is_recognised_by_its_files(database: Databases) -> None:
