@@ -92,7 +92,7 @@ def _is_foreign(conn: Connection, session: Row) -> bool:
         return False
     known = discovery.count_present(conn, session["library_id"])
     as_known = discovery.count_as_known(conn, session)
-    return as_known * _RECOGNISED_PART < min(known, session["seen_files"])
+    return bool(as_known * _RECOGNISED_PART < min(known, session["seen_files"]))
 
 
 def _remember_root(conn: Connection, session: Row) -> None:

@@ -180,7 +180,7 @@ def count_as_known(conn: Connection, session: Row) -> int:
         "change": ScanChange.SEEN,
     }
     unchanged = session["seen_files"] - session["new_files"] - session["changed_files"]
-    return unchanged + int(conn.execute(query, bound).scalar_one())
+    return int(unchanged + conn.execute(query, bound).scalar_one())
 
 
 def close(
