@@ -166,24 +166,39 @@ def _behind(order: Order) -> str:
     return f"AND ({', '.join(order.columns)}) {sign} ({marks}, {place})"
 
 
+# Of the names of one file only one has its hash; the others are other ways to it, perhaps by
+# another library.
+_HAS_NAME = (
+    "EXISTS (SELECT 1 FROM library_files n WHERE NOT n.is_missing"
+    " AND n.size_bytes = library_files.size_bytes AND n.device = library_files.device"
+    " AND n.inode = library_files.inode"
+    " AND n.library_id NOT IN"
+    " (SELECT slug FROM libraries WHERE deleted_at IS NOT NULL OR tenant_id <> :tenant)"
+    " AND {is_asked_for})"
+)
+
+
 def _is_wanted(library: bool, folder: bool, media_type: bool, min_size: bool) -> str:
     """Return the condition of a filter, with the parts that are used."""
     conditions = ["size_bytes >= :min_size_bytes"] if min_size else []
     of_file = [
         condition
         for is_used, condition in (
-            (library, "library_id = :library_id"),
-            (folder, "substr(rel_path, 1, :folder_bytes) = :folder"),
-            (media_type, "media_type = :media_type"),
+            (library, "{file}.library_id = :library_id"),
+            (folder, "substr({file}.rel_path, 1, :folder_bytes) = :folder"),
+            (media_type, "{file}.media_type = :media_type"),
         )
         if is_used
     ]
     if of_file:
+        is_asked_for = " AND ".join(of_file)
         # Not EXISTS: PostgreSQL would read all files into a hash table to answer it.
         conditions.append(
             f"(SELECT 1 FROM library_files WHERE {GROUPABLE_OF_TENANT}"
             " AND hash_algorithm = g.hash_algorithm AND content_hash = g.content_hash"
-            f" AND {' AND '.join(of_file)} LIMIT 1) IS NOT NULL"
+            f" AND ({is_asked_for.format(file='library_files')}"
+            f" OR {_HAS_NAME.format(is_asked_for=is_asked_for.format(file='n'))})"
+            " LIMIT 1) IS NOT NULL"
         )
     return f"({' AND '.join(conditions)})" if conditions else "true"
 

@@ -84,6 +84,24 @@ def numbers(control: ControlPlane, **asked: Any) -> list[int]:
     return [known[content_hash] for content_hash in found]
 
 
+def test_a_group_is_found_by_each_name_of_its_files_in_whatever_library(
+    control: ControlPlane,
+) -> None:
+    fill(control, Content(1), Content(2))
+    with control.database.control.write() as conn:
+        first = text("SELECT min(inode) FROM library_files WHERE content_hash = :hash")
+        inode = conn.execute(first, {"hash": digest(1)}).scalar_one()
+        linked = {"rel_path": b"linked/1", "inode": inode, "media_type": "video"}
+        add_files(conn, "films", [linked, linked | {"rel_path": b"linked/2", "inode": 10**6}])
+    assert numbers(control, library="libraries/films") == [1]
+    assert numbers(control, library="libraries/films", path_prefix=b"linked") == [1]
+    assert numbers(control, library="libraries/films", media_type=VIDEO) == [1]
+    assert numbers(control, library="libraries/films", media_type=IMAGE) == []
+    with control.database.control.write() as conn:
+        conn.execute(text("UPDATE libraries SET deleted_at = 1 WHERE slug = 'films'"))
+    assert numbers(control, media_type=VIDEO) == []
+
+
 def test_what_frees_most_comes_first_and_equals_come_by_hash_descending(
     control: ControlPlane,
 ) -> None:
