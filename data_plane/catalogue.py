@@ -48,7 +48,9 @@ def scan_task(database: Database, job: Row) -> ScanTask:
     with database.read() as conn:
         library = conn.execute(
             select(
-                libraries.c.absolute_path, *(libraries.c[name] for name in _SCAN_SETTINGS)
+                libraries.c.absolute_path,
+                libraries.c.root_device,
+                *(libraries.c[name] for name in _SCAN_SETTINGS),
             ).where(libraries.c.slug == payload.library, libraries.c.deleted_at.is_(None))
         ).first()
     if library is None:
@@ -66,9 +68,10 @@ def scan_task(database: Database, job: Row) -> ScanTask:
                 scan_sessions.c.lease_epoch == job["lease_epoch"],
             )
         ).scalar_one()
-    root, *settings = library
+    root, device, *settings = library
     report = Report(database, session_id, payload.library)
-    return ScanTask(payload.library, bytes(root), report, ScanSettings(*settings))
+    known_device = None if payload.accept_new_root else device
+    return ScanTask(payload.library, bytes(root), report, ScanSettings(*settings), known_device)
 
 
 class Report:

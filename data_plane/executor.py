@@ -197,6 +197,8 @@ class ScanTask:
     root: bytes
     report: ScanReport
     settings: ScanSettings = ScanSettings()
+    # The id of the file system that it lay on at its last scan, unless it may be another one.
+    known_device: int | None = None
 
 
 class ToHash(NamedTuple):

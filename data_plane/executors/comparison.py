@@ -1,7 +1,7 @@
 """Compares what a walk sees with what is known, both in the byte order of whole paths."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from itertools import islice
 from operator import itemgetter
@@ -16,6 +16,13 @@ _HELD_BACK_SECONDS = 0.5
 BATCHES_AHEAD = 4
 # The code of a mount point that the walk did not enter.
 OTHER_FILESYSTEM = "other_filesystem"
+_AWAY = (
+    "disk_away",
+    (
+        "Files below were on a disk of their own, which is not mounted now; what is known of them"
+        " stays as it is. If they are gone for good, scan the library with --accept-new-root."
+    ),
+)
 _SIZE = itemgetter(Seen._fields.index("size_bytes"))
 
 
@@ -23,13 +30,20 @@ class _Differences:
     """Counts what a scan finds and reports it in batches, by a thread: the walk need not wait."""
 
     def __init__(
-        self, report: ScanReport, counts: ScanCounts, control: Control, writer: Executor
+        self,
+        report: ScanReport,
+        counts: ScanCounts,
+        is_away: Callable[[Seen], bool],
+        control: Control,
+        writer: Executor,
     ) -> None:
         self._report = report
         self._writer = writer
         self._written: deque[Future[None]] = deque()
         self._control = control
         self._counts = counts
+        self._is_away = is_away
+        self._disks_away: set[int] = set()
         self._new: list[Found] = []
         self._changed: list[Seen] = []
         self._missing: list[Seen] = []
@@ -69,9 +83,13 @@ class _Differences:
                 self.flush()
 
     def missing(self, file: Seen) -> None:
-        """Take down a file that is gone."""
-        self._counts.missing_files += 1
-        self._take(self._missing, file)
+        """Take down a file that is gone; one that went with its disk is not."""
+        if not self._is_away(file):
+            self._counts.missing_files += 1
+            self._take(self._missing, file)
+        elif file.device not in self._disks_away:
+            self._disks_away.add(file.device)
+            self.unseen(Unseen(file.rel_path.rpartition(b"/")[0], True, *_AWAY))
 
     def unseen(self, name: Unseen) -> None:
         """Take down a name that could not be looked at."""
@@ -136,13 +154,17 @@ class _Known:
 
 
 def compare(
-    walked: Iterator[list[Found] | Unseen], report: ScanReport, counts: ScanCounts, ctx: Context
+    walked: Iterator[list[Found] | Unseen],
+    report: ScanReport,
+    counts: ScanCounts,
+    is_away: Callable[[Seen], bool],
+    ctx: Context,
 ) -> None:
     """Report what the walk shows and the database does not know, and the other way round."""
     known = _Known(report.known())
     writer = ThreadPoolExecutor(1, "scan-report")
     try:
-        differences = _Differences(report, counts, ctx.control, writer)
+        differences = _Differences(report, counts, is_away, ctx.control, writer)
         for found in walked:
             if isinstance(found, Unseen):
                 _compare_unseen(found, known, differences)

@@ -6,7 +6,7 @@ order, so that one pass over both finds what is new, changed and missing.
 
 import os
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from data_plane.executors.comparison import OTHER_FILESYSTEM, compare
 from data_plane.file_states import explain, signed64
 from data_plane.globs import Matcher, compile_globs
 from data_plane.jail import Jail
+from data_plane.mounts import Mounts
 from mediaplane.paths import MAX_PATH_BYTES
 
 _WAIT_SECONDS = 0.02
@@ -32,6 +33,7 @@ class _Choice(NamedTuple):
     min_size_bytes: int
     device: int | None  # the only file system that is entered, unless any is
     own_folders: frozenset[tuple[int, int]]
+    mounts: Mounts
 
 
 def scan(task: ScanTask, ctx: Context) -> ScanCounts:
@@ -39,7 +41,9 @@ def scan(task: ScanTask, ctx: Context) -> ScanCounts:
     counts = ScanCounts()
     with _open_root(task.root, ctx) as jail:
         task.report.began((signed64(jail.filesystem_id()), signed64(jail.identity[1])))
-        compare(_walk(jail, _choose(task.settings, jail, ctx), ctx), task.report, counts, ctx)
+        mounts = Mounts(jail, task.known_device)
+        choice = _choose(task.settings, jail, mounts, ctx)
+        compare(_walk(jail, choice, ctx), task.report, counts, mounts.is_away, ctx)
         _check_root(task.root, jail)
         task.report.walked(counts)
     if counts.new_files + counts.changed_files >= MANY_FILES:
@@ -77,7 +81,7 @@ def _lost(error: OSError) -> str:
     )
 
 
-def _choose(settings: ScanSettings, jail: Jail, ctx: Context) -> _Choice:
+def _choose(settings: ScanSettings, jail: Jail, mounts: Mounts, ctx: Context) -> _Choice:
     hidden = [".*"] if settings.skips_hidden else []
     return _Choice(
         compile_globs([*settings.exclude_globs, *hidden]),
@@ -85,6 +89,7 @@ def _choose(settings: ScanSettings, jail: Jail, ctx: Context) -> _Choice:
         settings.min_size_bytes,
         None if settings.crosses_filesystems else jail.identity[0],
         ctx.own_folders,
+        mounts,
     )
 
 
@@ -117,10 +122,12 @@ def _list(jail: Jail, folder: bytes, choice: _Choice) -> Iterable[list[Found] | 
     """Return a folder's files and, as bytes, its folders, in the order of the paths below it."""
     descriptor = jail.open_dir(folder)
     try:
-        if folder and (stop := _stop_at(folder, descriptor, choice)) is not None:
+        info = os.fstat(descriptor)
+        if folder and (stop := _stop_at(folder, info, choice)) is not None:
             return stop
+        devices = choice.mounts.enter(folder, descriptor, info.st_dev)
         with os.scandir(descriptor) as entries:
-            files, others = _look(entries, folder + b"/" if folder else b"", choice)
+            files, others = _look(entries, folder + b"/" if folder else b"", choice, devices)
     finally:
         os.close(descriptor)
     files.sort()
@@ -129,7 +136,10 @@ def _list(jail: Jail, folder: bytes, choice: _Choice) -> Iterable[list[Found] | 
 
 
 def _look(
-    entries: Iterable[os.DirEntry[str]], prefix: bytes, choice: _Choice
+    entries: Iterable[os.DirEntry[str]],
+    prefix: bytes,
+    choice: _Choice,
+    devices: Mapping[int, int],
 ) -> tuple[list[Found], list[tuple[bytes, Unseen | bytes]]]:
     """Return a folder's files, and its other names with their places in the order of the paths."""
     files: list[Found] = []
@@ -149,7 +159,8 @@ def _look(
                     continue
                 info = entry.stat(follow_symlinks=False)
                 if (size := info.st_size) >= min_size_bytes:
-                    files.append((path, size, info.st_mtime_ns, info.st_dev, info.st_ino))
+                    device = devices.get(info.st_dev, info.st_dev)
+                    files.append((path, size, info.st_mtime_ns, device, info.st_ino))
             elif entry.is_dir(follow_symlinks=False):
                 # Everything below it begins with its name and a slash.
                 others.append((path + b"/", path))
@@ -178,9 +189,8 @@ def _runs(
         yield files[at:]
 
 
-def _stop_at(folder: bytes, descriptor: int, choice: _Choice) -> list[Unseen] | None:
+def _stop_at(folder: bytes, info: os.stat_result, choice: _Choice) -> list[Unseen] | None:
     """Return what stands for a folder that is not to be entered, None for any other."""
-    info = os.fstat(descriptor)
     if (info.st_dev, info.st_ino) in choice.own_folders:
         return []
     if choice.device in (None, info.st_dev):

@@ -104,4 +104,9 @@ def put(root: Path, rel: bytes, content: bytes = b"") -> None:
 def seen(root: Path, rel: bytes) -> Seen:
     """A file as a scan should see it, by other means."""
     info = os.lstat(os.path.join(bytes(root), rel))
-    return Seen(rel, info.st_size, info.st_mtime_ns, signed64(info.st_dev), signed64(info.st_ino))
+    return Seen(rel, info.st_size, info.st_mtime_ns, device_of(root), signed64(info.st_ino))
+
+
+def device_of(folder: Path) -> int:
+    """The number of a folder's file system, as the database has it."""
+    return (os.statvfs(folder).f_fsid or folder.stat().st_dev) % (1 << 63)
