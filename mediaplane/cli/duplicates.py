@@ -1,13 +1,14 @@
 """`mediaplane duplicates`: files that are byte for byte the same."""
 
 import os
-import sys
+from collections.abc import Iterator
 from enum import StrEnum
+from itertools import chain, islice
 from typing import Annotated, Any
 
 import typer
 
-from mediaplane.cli import output
+from mediaplane.cli import output, saving
 from mediaplane.cli.documents import document, file_document, last_part, library_of
 from mediaplane.cli.export import Format, export
 from mediaplane.cli.output import Json, Limit
@@ -152,15 +153,16 @@ def export_groups(
     target: Annotated[
         str,
         typer.Option(
-            "--output", metavar="FILE", help="Where to write; to the standard output by default."
+            "--output", metavar="FILE",
+            help="Where to write; by default -, the standard output.", show_default=False,
         ),
-    ] = "",
+    ] = "-",
     sort: SortOption = Sort.COPIES,
     min_size_bytes: MinSize = None,
     library: Library = "",
     folder: Folder = "",
     media_type: TypeOption = None,
-) -> None:
+) -> None:  # fmt: skip
     """Write the groups with all their files, by absolute path, for other programs.
 
     json and csv have each path twice: readable, and as base64 of the very bytes of its name.
@@ -170,11 +172,9 @@ def export_groups(
     """
     filters = _filters(min_size_bytes, library, folder, media_type)
     with session.client() as client:
-        groups = client.duplicate_groups(order=sort, **filters)
-        if not target:
-            export(client, groups, form, sys.stdout.buffer)
-            return
-        with open(target, "wb") as sink:
+        saving.check_is_outside(client, target)
+        groups = _begun(client.duplicate_groups(order=sort, **filters))
+        with saving.opened(target) as sink:
             export(client, groups, form, sink)
 
 
@@ -222,6 +222,11 @@ def _filters(
         "media_type": media_type,
     }
     return {name: value for name, value in given.items() if value}
+
+
+def _begun(groups: Iterator[Any]) -> Iterator[Any]:
+    """Wait for the first group, so that what is refused leaves no trace."""
+    return chain(list(islice(groups, 1)), groups)
 
 
 def _group_cells(group: Any) -> list[str]:

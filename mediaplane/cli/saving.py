@@ -31,7 +31,7 @@ def save(chunks: Iterator[Any], target: str) -> int:
 
     first = next(chunks)  # what is refused leaves no trace
     written = 0
-    with _opened(target) as sink:
+    with opened(target) as sink:
         for chunk in chain([first], chunks):
             written += sink.write(chunk.data)
         if written != first.size_bytes:
@@ -74,12 +74,13 @@ def check_is_outside(client: "Client", target: str) -> None:
 
 
 @contextmanager
-def _opened(target: str) -> Iterator[IO[bytes]]:
+def opened(target: str) -> Iterator[IO[bytes]]:
+    """Open what gets its content when all of it is there; `-` is the standard output."""
     if target == "-":
         yield sys.stdout.buffer
         return
-    if os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
-        with open(target, "wb") as sink:  # a device or a pipe must not be replaced by a file
+    if os.path.exists(target) and not _is_replaceable(target):
+        with open(target, "wb") as sink:
             yield sink
         return
     # Complete before it has its name: nobody takes half a picture for a whole one.
@@ -92,3 +93,10 @@ def _opened(target: str) -> Iterator[IO[bytes]]:
         if os.path.exists(part):
             os.unlink(part)
         raise
+
+
+def _is_replaceable(target: str) -> bool:
+    """Tell files from devices, pipes and names of what is open, such as /dev/stdout."""
+    folder = os.path.realpath(os.path.dirname(target) or ".") + "/"
+    is_open = os.path.islink(target) and folder.startswith(("/dev/", "/proc/"))
+    return stat.S_ISREG(os.stat(target).st_mode) and not is_open

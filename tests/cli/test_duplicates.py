@@ -186,6 +186,39 @@ def test_an_export_has_only_the_groups_asked_for(control: ControlPlane) -> None:
     assert run(control, "export", *words).stdout == expected
 
 
+def test_an_export_never_replaces_a_file_of_a_library(
+    control: ControlPlane, tmp_path: Path
+) -> None:
+    root = tmp_path / "library"
+    root.mkdir()
+    (root / "original").write_bytes(b"the only one")
+    control.library("library", bytes(root))
+    words = ["--format", "csv", "--output", str(root / "original")]
+    assert "nothing is ever written" in run(control, "export", *words, code=1).stderr
+    assert [path.read_bytes() for path in root.iterdir()] == [b"the only one"]
+
+
+def test_an_export_that_is_refused_leaves_its_target_alone(
+    control: ControlPlane, tmp_path: Path
+) -> None:
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    (folder / "there").write_bytes(b"of yesterday")
+    for name in ("there", "new"):
+        words = ["--library", "nobody", "--output", str(folder / name)]
+        run(control, "export", "--format", "csv", *words, code=1)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"there": b"of yesterday"}
+
+
+def test_an_export_to_a_dash_goes_to_the_standard_output(
+    control: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--format", "fdupes", "--library", "films", "--output", "-"]
+    assert run(control, "export", *words).stdout == "/media/films/x/1\n/media/films/y/1\n\n"
+    assert not Path("-").exists()
+
+
 @pytest.mark.parametrize("form", Format)
 def test_an_export_writes_each_group_before_it_asks_for_the_next(
     control: ControlPlane, form: Format
