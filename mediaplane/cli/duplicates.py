@@ -155,6 +155,7 @@ def export_groups(
         typer.Option(
             "--output", metavar="FILE",
             help="Where to write; by default -, the standard output.", show_default=False,
+            callback=saving.checked,
         ),
     ] = "-",
     sort: SortOption = Sort.COPIES,

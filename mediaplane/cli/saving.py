@@ -17,12 +17,21 @@ from mediaplane.paths import display
 if TYPE_CHECKING:
     from mediaplane.client import Client
 
+
+def checked(target: str | None) -> str | None:
+    """Refuse what cannot become a file, before anything is done for it."""
+    if target == "":
+        raise typer.BadParameter("the name of a file is missing.")
+    return target
+
+
 Target = Annotated[
     str,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="Where to write; - is the standard output."
+        "--output", "-o", metavar="FILE", help="Where to write; - is the standard output.",
+        callback=checked,
     ),
-]
+]  # fmt: skip
 
 
 def save(chunks: Iterator[Any], target: str) -> int:
@@ -63,8 +72,10 @@ def check_is_outside(client: "Client", target: str) -> None:
         return
     from mediaplane.client import CommandFailed  # noqa: PLC0415 - imports gRPC
 
-    folder = os.fsencode(os.path.realpath(os.path.dirname(os.path.abspath(target)))) + b"/"
-    for library in client.libraries():
+    # Not by abspath, which takes '..' for the way back also behind a link.
+    folder = os.fsencode(os.path.realpath(os.path.dirname(target) or ".")) + b"/"
+    # What is in the trash can be restored.
+    for library in chain(client.libraries(), client.libraries(in_trash=True)):
         if folder.startswith(os.path.realpath(library.root_path).rstrip(b"/") + b"/"):
             raise CommandFailed(
                 f"{display(os.fsencode(target))} lies in the library"

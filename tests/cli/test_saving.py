@@ -1,10 +1,37 @@
 """What is written to a file, or not at all."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from mediaplane.cli.saving import opened
+from mediaplane.cli.app import app
+from mediaplane.cli.saving import check_is_outside, opened
+from mediaplane.client import CommandFailed
+from tests.support.control import ControlPlane, serving_control
+from tests.support.databases import Copies
+from tests.support.databases import opened as opened_database
+
+
+@pytest.fixture
+def control(sqlite_template: Copies, tmp_path: Path) -> Iterator[ControlPlane]:
+    """With a library, and a folder beside it."""
+    with (
+        sqlite_template() as url,
+        opened_database(url) as database,
+        serving_control(database, tmp_path) as plane,
+    ):
+        (tmp_path / "library" / "inner").mkdir(parents=True)
+        (tmp_path / "outside").mkdir()
+        plane.library("library", bytes(tmp_path / "library"))
+        yield plane
+
+
+def refused(control: ControlPlane, target: Path | str) -> str:
+    with pytest.raises(CommandFailed) as caught:
+        check_is_outside(control.client, str(target))
+    return str(caught.value)
 
 
 def test_a_file_that_is_there_is_replaced_only_by_a_whole_one(tmp_path: Path) -> None:
@@ -31,3 +58,44 @@ def test_the_name_of_an_open_file_stays_what_it_is(tmp_path: Path) -> None:
     ):
         sink.write(b"content")
     assert (tmp_path / "file").read_bytes() == b"content"
+
+
+def test_a_way_back_from_behind_a_link_leads_into_no_library(
+    control: ControlPlane, tmp_path: Path
+) -> None:
+    (tmp_path / "outside" / "link").symlink_to(tmp_path / "library" / "inner")
+    assert "lies in the library library" in refused(control, f"{tmp_path}/outside/link/../x.jpg")
+    (tmp_path / "library" / "link").symlink_to(tmp_path / "outside")
+    check_is_outside(control.client, f"{tmp_path}/library/link/x.jpg")
+
+
+def test_a_name_alone_lies_in_the_current_folder(
+    control: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path / "outside")
+    check_is_outside(control.client, "x.jpg")
+    monkeypatch.chdir(tmp_path / "library")
+    assert "lies in the library library" in refused(control, "x.jpg")
+
+
+def test_a_library_in_the_trash_is_written_to_as_little_as_any_other(
+    control: ControlPlane, tmp_path: Path
+) -> None:
+    control.client.remove_library("library")
+    assert "lies in the library library" in refused(control, tmp_path / "library" / "x.jpg")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["thumbnail", "get", "cat.jpg", "--output", ""],
+        ["asset", "get", "12", "--output", ""],
+        ["asset", "frames", "12", "--contact-sheet", ""],
+        ["duplicates", "export", "--format", "csv", "--output", ""],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_a_target_without_a_name_is_refused(words: list[str]) -> None:
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert "the name of a file is missing" in done.stderr
