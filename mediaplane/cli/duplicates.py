@@ -10,7 +10,7 @@ import typer
 
 from mediaplane.cli import output, saving
 from mediaplane.cli.documents import document, file_document, last_part, library_of
-from mediaplane.cli.export import Format, export
+from mediaplane.cli.export import DAMAGED, Format, export
 from mediaplane.cli.output import Json, Limit
 from mediaplane.cli.session import Session, command
 from mediaplane.cli.sizes import parse_size
@@ -130,7 +130,7 @@ def list_files(
         output.listing(
             client.duplicate_files(group, limit, tenant),
             noun="files",
-            columns=["ID", "LIBRARY", ">SIZE", "PATH"],
+            columns=["ID", "LIBRARY", ">SIZE", "STATUS", "PATH"],
             cells=_file_cells,
             document=file_document,
             as_json=as_json,
@@ -169,14 +169,20 @@ def export_groups(
     json and csv have each path twice: readable, and as base64 of the very bytes of its name.
     fdupes has one path a line in its very bytes, and an empty line after each group; in names a
     line break is written as \\n and a backslash as \\\\. fclones is a report that fclones remove
-    and fclones link read; they leave alone what was modified since the last scan.
+    and fclones link read; they leave alone what was modified since the last scan. Copies that
+    `mediaplane verify` found damaged are left out.
     """
     filters = _filters(min_size_bytes, library, folder, media_type)
     with session.client() as client:
         saving.check_is_outside(client, target)
         groups = _begun(client.duplicate_groups(order=sort, **filters))
         with saving.opened(target) as sink:
-            export(client, groups, form, sink)
+            damaged = export(client, groups, form, sink)
+    if damaged:
+        were = "damaged copy was" if damaged == 1 else "damaged copies were"
+        output.tell(
+            f"{output.human_count(damaged)} {were} left out: mediaplane file list SLUG --errors"
+        )
 
 
 @command(
@@ -244,5 +250,6 @@ def _file_cells(file: Any) -> list[str]:
         last_part(file.name),
         library_of(file),
         output.human_bytes(file.size_bytes),
+        "damaged" if file.error_code == DAMAGED else file.error_code,
         file.rel_path_display,
     ]
