@@ -60,10 +60,11 @@ def check_json(target: str, *, as_json: bool) -> None:
 
 def report(target: str, size_bytes: int, about: dict[str, Any], *, as_json: bool) -> None:
     """Tell what was written, unless it is all on the standard output."""
+    shown = display(os.fsencode(target))
     if as_json:
-        output.json_document({**about, "output": target, "output_bytes": size_bytes})
+        output.json_document({**about, "output": shown, "output_bytes": size_bytes})
     elif target != "-":
-        output.say(f"Wrote {target}, {output.human_bytes(size_bytes)}")
+        output.say(f"Wrote {shown}, {output.human_bytes(size_bytes)}")
 
 
 def check_is_outside(client: "Client", target: str) -> None:

@@ -1,5 +1,6 @@
 """What is written to a file, or not at all."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mediaplane.cli.app import app
-from mediaplane.cli.saving import check_is_outside, opened
+from mediaplane.cli.saving import check_is_outside, opened, report
 from mediaplane.client import CommandFailed
 from tests.support.control import ControlPlane, serving_control
 from tests.support.databases import Copies
@@ -99,3 +100,12 @@ def test_a_target_without_a_name_is_refused(words: list[str]) -> None:
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 2
     assert "the name of a file is missing" in done.stderr
+
+
+def test_what_was_written_is_told_in_visible_characters(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    report("bad\udcffo.jpg", 3, {}, as_json=False)
+    assert capfdbinary.readouterr().out == b"Wrote bad\\xffo.jpg, 3 B\n"
+    report("bad\udcffo.jpg", 3, {}, as_json=True)
+    assert json.loads(capfdbinary.readouterr().out)["output"] == "bad\\xffo.jpg"
