@@ -17,12 +17,33 @@ from mediaplane.paths import display
 if TYPE_CHECKING:
     from mediaplane.client import Client
 
+# Of at most four bytes each: with what is added, a name of no more than 255 bytes.
+_PART_CHARS = 60
+
 
 def checked(target: str | None) -> str | None:
     """Refuse what cannot become a file, before anything is done for it."""
-    if target == "":
-        raise typer.BadParameter("the name of a file is missing.")
+    problem = target is not None and target != "-" and _problem(target)
+    if problem:
+        raise typer.BadParameter(problem)
     return target
+
+
+def _problem(target: str) -> str:
+    if not target:
+        return "the name of a file is missing."
+    folder = os.path.dirname(target) or "."
+    if not os.path.isdir(folder):
+        return f"the folder {display(os.fsencode(folder))} does not exist."
+    if os.path.isdir(target):
+        return f"{display(os.fsencode(target))} is a directory; name a file in it."
+    try:
+        os.lstat(target)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return _unwritable(target, error)
+    return ""
 
 
 Target = Annotated[
@@ -91,12 +112,23 @@ def opened(target: str) -> Iterator[IO[bytes]]:
     if target == "-":
         yield sys.stdout.buffer
         return
-    if os.path.exists(target) and not _is_replaceable(target):
-        with open(target, "wb") as sink:
+    from mediaplane.client import CommandFailed  # noqa: PLC0415 - imports gRPC
+
+    is_new = not os.path.exists(target) or _is_replaceable(target)
+    try:
+        with _whole(target) if is_new else open(target, "wb") as sink:
             yield sink
-        return
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CommandFailed(_unwritable(target, error)) from None
+
+
+@contextmanager
+def _whole(target: str) -> Iterator[IO[bytes]]:
     # Complete before it has its name: nobody takes half a picture for a whole one.
-    part = f"{target}.{secrets.token_hex(4)}.part"
+    folder, name = os.path.split(target)
+    part = os.path.join(folder, f"{name[:_PART_CHARS]}.{secrets.token_hex(4)}.part")
     try:
         with open(part, "xb") as sink:
             yield sink
@@ -105,6 +137,10 @@ def opened(target: str) -> Iterator[IO[bytes]]:
         if os.path.exists(part):
             os.unlink(part)
         raise
+
+
+def _unwritable(target: str, error: OSError) -> str:
+    return f"{display(os.fsencode(target))} cannot be written: {error.strerror or error}"
 
 
 def _is_replaceable(target: str) -> bool:

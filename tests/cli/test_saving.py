@@ -42,9 +42,9 @@ def test_a_file_that_is_there_is_replaced_only_by_a_whole_one(tmp_path: Path) ->
     def fail() -> None:
         with opened(str(target)) as sink:
             sink.write(b"half of it")
-            raise ConnectionError
+            raise CommandFailed("the rest did not come")
 
-    with pytest.raises(ConnectionError):
+    with pytest.raises(CommandFailed):
         fail()
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"of yesterday"]
     with opened(str(target)) as sink:
@@ -100,6 +100,45 @@ def test_a_target_without_a_name_is_refused(words: list[str]) -> None:
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 2
     assert "the name of a file is missing" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("", "is a directory"),
+        ("nowhere/x.jpg", "nowhere does not exist"),
+        ("file/x.jpg", "file does not exist"),
+        ("file/", "file does not exist"),
+        ("n" * 256, "cannot be written: File name too long"),
+    ],
+    ids=["directory", "no folder", "file as folder", "slash", "long"],
+)
+def test_what_cannot_become_a_file_is_refused_at_once(
+    tmp_path: Path, target: str, said: str
+) -> None:
+    (tmp_path / "file").touch()
+    done = CliRunner().invoke(app, ["asset", "get", "12", "--output", f"{tmp_path}/{target}"])
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert "Errno" not in done.stderr
+
+
+def test_the_longest_names_can_be_written(tmp_path: Path) -> None:
+    for name in ("n" * 255, "ü" * 127):
+        with opened(str(tmp_path / name)) as sink:
+            sink.write(b"content")
+    assert {path.name for path in tmp_path.iterdir()} == {"n" * 255, "ü" * 127}
+
+
+@pytest.mark.parametrize("target", ["nowhere/x", "/dev/full"], ids=["file", "device"])
+def test_what_the_system_refuses_is_told_with_the_name_that_was_given(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = f"^{target} cannot be written: No "
+    with pytest.raises(CommandFailed, match=told) as caught, opened(target) as sink:
+        sink.write(b"content")
+    assert "part" not in str(caught.value)
 
 
 def test_what_was_written_is_told_in_visible_characters(
