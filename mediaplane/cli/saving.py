@@ -68,7 +68,19 @@ def save(chunks: Iterator[Any], target: str) -> int:
             raise CommandFailed(
                 f"Only {written} of {first.size_bytes} bytes came in; ask for it again."
             )
+    _tell_type(target, first.content_type)
     return written
+
+
+def _tell_type(target: str, content_type: str) -> None:
+    """Say what was written where the name says something else."""
+    from mimetypes import MimeTypes  # noqa: PLC0415 - slow, and most commands write nothing
+
+    # Not by what this system adds to the table: what is told is the same everywhere.
+    said, _ = MimeTypes(()).guess_type(target, strict=False)
+    if said and content_type and said != content_type:
+        shown = display(os.fsencode(target))
+        output.tell(f"{shown} is of the type {content_type}, whatever its name says.")
 
 
 def check_json(target: str, *, as_json: bool) -> None:

@@ -8,8 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from mediaplane.cli.app import app
-from mediaplane.cli.saving import check_is_outside, opened, report
+from mediaplane.cli.saving import check_is_outside, opened, report, save
 from mediaplane.client import CommandFailed
+from mediaplane.v1.content_service_pb2 import ContentChunk
 from tests.support.control import ControlPlane, serving_control
 from tests.support.databases import Copies
 from tests.support.databases import opened as opened_database
@@ -139,6 +140,20 @@ def test_what_the_system_refuses_is_told_with_the_name_that_was_given(
     with pytest.raises(CommandFailed, match=told) as caught, opened(target) as sink:
         sink.write(b"content")
     assert "part" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_told"),
+    [("x.png", True), ("x.WEBP", True), ("x.jpg", False), ("x.JPEG", False), ("x.2019", False),
+     ("x", False)],
+)  # fmt: skip
+def test_a_name_that_says_another_format_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, is_told: bool
+) -> None:
+    chunk = ContentChunk(data=b"picture", size_bytes=7, content_type="image/jpeg")
+    assert save(iter([chunk]), str(tmp_path / name)) == 7
+    told = f"{tmp_path / name} is of the type image/jpeg, whatever its name says.\n"
+    assert capsys.readouterr().err == (told if is_told else "")
 
 
 def test_what_was_written_is_told_in_visible_characters(
