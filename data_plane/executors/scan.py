@@ -108,6 +108,9 @@ def _walk(jail: Jail, choice: _Choice, ctx: Context) -> Iterator[list[Found] | U
             if choice.excludes and choice.excludes(found + b"/"):
                 continue
             ctx.control.check()
+            if len(found) > MAX_PATH_BYTES:
+                yield Unseen(found, True, *_TOO_LONG)
+                continue
             try:
                 stack.append(iter(_list(jail, found, choice)))
                 break

@@ -101,14 +101,15 @@ def list_frames(
     session: Session,
     asset_id: AssetId,
     sheet: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--contact-sheet", metavar="FILE", help="Write all of them as one picture instead."
+            "--contact-sheet", metavar="FILE", help="Write all of them as one picture instead.",
+            show_default=False, callback=saving.checked,
         ),
-    ] = "",
+    ] = None,
     limit: Limit = None,
     as_json: Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """List the frames that represent a video."""
     if sheet:
         get(session, asset_id, sheet, Rendition.SPRITE, as_json)

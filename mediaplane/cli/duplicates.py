@@ -1,15 +1,16 @@
 """`mediaplane duplicates`: files that are byte for byte the same."""
 
 import os
-import sys
+from collections.abc import Iterator
 from enum import StrEnum
+from itertools import chain, islice
 from typing import Annotated, Any
 
 import typer
 
-from mediaplane.cli import output
+from mediaplane.cli import output, saving
 from mediaplane.cli.documents import document, file_document, last_part, library_of
-from mediaplane.cli.export import Format, export
+from mediaplane.cli.export import DAMAGED, Format, export
 from mediaplane.cli.output import Json, Limit
 from mediaplane.cli.session import Session, command
 from mediaplane.cli.sizes import parse_size
@@ -129,7 +130,7 @@ def list_files(
         output.listing(
             client.duplicate_files(group, limit, tenant),
             noun="files",
-            columns=["ID", "LIBRARY", ">SIZE", "PATH"],
+            columns=["ID", "LIBRARY", ">SIZE", "STATUS", "PATH"],
             cells=_file_cells,
             document=file_document,
             as_json=as_json,
@@ -152,30 +153,36 @@ def export_groups(
     target: Annotated[
         str,
         typer.Option(
-            "--output", metavar="FILE", help="Where to write; to the standard output by default."
+            "--output", metavar="FILE",
+            help="Where to write; by default -, the standard output.", show_default=False,
+            callback=saving.checked,
         ),
-    ] = "",
+    ] = "-",
     sort: SortOption = Sort.COPIES,
     min_size_bytes: MinSize = None,
     library: Library = "",
     folder: Folder = "",
     media_type: TypeOption = None,
-) -> None:
+) -> None:  # fmt: skip
     """Write the groups with all their files, by absolute path, for other programs.
 
     json and csv have each path twice: readable, and as base64 of the very bytes of its name.
     fdupes has one path a line in its very bytes, and an empty line after each group; in names a
     line break is written as \\n and a backslash as \\\\. fclones is a report that fclones remove
-    and fclones link read; they leave alone what was modified since the last scan.
+    and fclones link read; they leave alone what was modified since the last scan. Copies that
+    `mediaplane verify` found damaged are left out.
     """
     filters = _filters(min_size_bytes, library, folder, media_type)
     with session.client() as client:
-        groups = client.duplicate_groups(order=sort, **filters)
-        if not target:
-            export(client, groups, form, sys.stdout.buffer)
-            return
-        with open(target, "wb") as sink:
-            export(client, groups, form, sink)
+        saving.check_is_outside(client, target)
+        groups = _begun(client.duplicate_groups(order=sort, **filters))
+        with saving.opened(target) as sink:
+            damaged = export(client, groups, form, sink)
+    if damaged:
+        were = "damaged copy was" if damaged == 1 else "damaged copies were"
+        output.tell(
+            f"{output.human_count(damaged)} {were} left out: mediaplane file list SLUG --errors"
+        )
 
 
 @command(
@@ -224,6 +231,11 @@ def _filters(
     return {name: value for name, value in given.items() if value}
 
 
+def _begun(groups: Iterator[Any]) -> Iterator[Any]:
+    """Wait for the first group, so that what is refused leaves no trace."""
+    return chain(list(islice(groups, 1)), groups)
+
+
 def _group_cells(group: Any) -> list[str]:
     return [
         output.human_count(group.file_count),
@@ -238,5 +250,6 @@ def _file_cells(file: Any) -> list[str]:
         last_part(file.name),
         library_of(file),
         output.human_bytes(file.size_bytes),
+        "damaged" if file.error_code == DAMAGED else file.error_code,
         file.rel_path_display,
     ]

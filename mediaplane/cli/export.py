@@ -16,6 +16,8 @@ from mediaplane.paths import display
 if TYPE_CHECKING:
     from mediaplane.client import Client
 
+# The error of a file that a verify job found damaged.
+DAMAGED = "bit_rot"
 # The release whose reports these are like.
 _FCLONES_VERSION = "0.35.0"
 _STFU8_SHORT = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
@@ -40,28 +42,40 @@ class Copy(NamedTuple):
 Export = Iterable[tuple[Any, list[Copy]]]
 
 
-def export(client: "Client", groups: Iterable[Any], form: Format, sink: IO[bytes]) -> None:
-    """Write groups as they come in; no more than one is held in memory."""
+def export(client: "Client", groups: Iterable[Any], form: Format, sink: IO[bytes]) -> int:
+    """Write groups as they come in; no more than one is held in memory.
+
+    Returns how many damaged copies were left out.
+    """
     writers: dict[Format, Callable[[Export, IO[bytes]], None]] = {
         Format.JSON: _write_json,
         Format.CSV: _write_csv,
         Format.FDUPES: _write_fdupes,
         Format.FCLONES: partial(_write_fclones, client),
     }
-    writers[form](_with_copies(client, groups), sink)
+    left_out: list[int] = []
+    writers[form](_with_copies(client, groups, left_out.append), sink)
+    return sum(left_out)
 
 
-def _with_copies(client: "Client", groups: Iterable[Any]) -> Iterator[tuple[Any, list[Copy]]]:
+def _with_copies(
+    client: "Client", groups: Iterable[Any], leave_out: Callable[[int], None]
+) -> Iterator[tuple[Any, list[Copy]]]:
     @cache
     def root(slug: str) -> bytes:
         return client.library(slug).root_path
 
     for group in groups:
-        files = client.duplicate_files(group.group_key, tenant=group.tenant)
-        copies = [
-            Copy(library_of(file), os.path.join(root(library_of(file)), file.rel_path))
-            for file in files
-        ]
+        copies, damaged = [], 0
+        for file in client.duplicate_files(group.group_key, tenant=group.tenant):
+            # It is listed by the hash that it had; kept as the last copy, it would be none.
+            if file.error_code == DAMAGED:
+                damaged += 1
+                continue
+            path = os.path.join(root(library_of(file)), file.rel_path)
+            copies.append(Copy(library_of(file), path))
+        if damaged:
+            leave_out(damaged)
         # Files may have vanished since the group was listed; one alone is no duplicate.
         if len(copies) > 1:
             yield group, copies
@@ -71,11 +85,21 @@ def _write_json(found: Export, sink: IO[bytes]) -> None:
     documents = (
         {
             **document(group),
+            **_figures(group, copies),
             "files": [{"library": copy.library, **_path_fields(copy.path)} for copy in copies],
         }
         for group, copies in found
     )
     _write_documents('{"groups": [', documents, sink)
+
+
+def _figures(group: Any, copies: list[Copy]) -> dict[str, int]:
+    """Count the copies that are written, which may be fewer than the group has."""
+    return {
+        "file_count": len(copies),
+        "total_size_bytes": len(copies) * group.size_bytes,
+        "reclaimable_bytes": (len(copies) - 1) * group.size_bytes,
+    }
 
 
 def _write_csv(found: Export, sink: IO[bytes]) -> None:

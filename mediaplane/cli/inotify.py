@@ -84,6 +84,7 @@ class FolderWatch:
         path = os.path.join(folder, name)
         if mask & _ISDIR and mask & _MOVED_FROM:
             self._drop(path)
+            self._add(path)  # another may have come in its place by the same stroke
         elif mask & _ISDIR and mask & (_CREATE | _MOVED_TO):
             self._add(path)
         return True

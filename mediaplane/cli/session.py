@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 import typer
 
 from mediaplane.cli import Terminated, output
+from mediaplane.paths import display
 
 if TYPE_CHECKING:
     from mediaplane.client import Client
@@ -154,6 +155,12 @@ def _explain(error: Exception) -> NoReturn:
         output.tell(f"Error: The database cannot be used: {explain(cast(Any, error))}")
     elif os.environ.get("MEDIAPLANE_DEBUG"):
         raise error
+    elif isinstance(error, UnicodeEncodeError):  # an argument, as nothing else has such bytes
+        shown = display(os.fsencode(error.object))
+        raise typer.BadParameter(
+            f"{shown} is not UTF-8, as names and patterns have to be; in a pattern, ? stands for"
+            " such a byte."
+        )
     else:
         output.tell(
             f"Internal error: {type(error).__name__}: {error}\n"

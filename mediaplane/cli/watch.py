@@ -109,7 +109,10 @@ class Watched:
     def is_due(self) -> bool:
         """Tell whether it is time for a scan."""
         now = time.monotonic()
-        if self.is_polled and now - self.rescanned_at >= self._interval_seconds:
+        # What a scan that failed was to find is still to be found, although nothing changes again.
+        is_repeated = self.is_polled or bool(self.failures)
+        wait_seconds = self._interval_seconds if self.is_polled else _LONGEST_WAIT_SECONDS
+        if is_repeated and now - self.rescanned_at >= wait_seconds:
             # A scan of a lost disk fails; one such job is enough.
             return not self.failures or _identity(self.library.root_path) is not None
         if self._first_change_at is None:

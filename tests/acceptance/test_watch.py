@@ -203,6 +203,19 @@ def test_a_root_that_vanishes_is_told_once_and_noticed_when_it_is_back(
     assert sum("Error:" in line for line in process.told) == 1
 
 
+def test_what_changed_while_a_library_was_paused_is_found_once_it_is_not(
+    sqlite_commands: Commands, root: Path
+) -> None:
+    with watching(sqlite_commands, root) as process:
+        sqlite_commands.run("library", "pause", "library")
+        place(root / "copy", b"equal")
+        assert "paused" in process.rescan(1)["failures"][0]
+        sqlite_commands.run("library", "resume", "library")
+        found = process.rescan(2)
+        assert (found["new_files"], found["failures"]) == (1, [])
+    assert sum("Error:" in line for line in process.told) == 1
+
+
 @pytest.mark.parametrize("limit", [1, 2])
 def test_where_the_system_allows_no_more_watches_that_is_told_and_scans_go_on(
     sqlite_commands: Commands, root: Path, limit: int

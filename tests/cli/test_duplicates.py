@@ -59,6 +59,14 @@ def paths_of(library: str) -> list[bytes]:
     return [b"/media/" + library.encode() + b"/" + name for name in names]
 
 
+def damage(control: ControlPlane, *paths: bytes) -> None:
+    """Have files found damaged, as a verify job would."""
+    with control.database.control.write() as conn:
+        mark = text("UPDATE library_files SET error_code = 'bit_rot' WHERE rel_path = :path")
+        for path in paths:
+            conn.execute(mark, {"path": path})
+
+
 def timestamp(control: ControlPlane) -> str:
     report = json.loads(run(control, "export", "--format", "fclones").stdout)
     return str(report["header"]["timestamp"])
@@ -180,10 +188,71 @@ def test_an_export_for_fclones_names_the_beginning_of_the_oldest_scan(
     assert timestamp(control) == "1970-01-01T00:00:00.001Z"
 
 
+def test_a_damaged_file_is_no_copy_in_any_export(control: ControlPlane) -> None:
+    damage(control, b"a\nb.jpg", b"x/1")
+    for form in Format:
+        done = run(control, "export", "--format", form)
+        assert "y/1" not in done.stdout, "a group of a single sound copy is none"
+        assert "2 damaged copies were left out" in done.stderr
+        assert "mediaplane file list SLUG --errors" in done.stderr
+    (group,) = json.loads(run(control, "export", "--format", "json").stdout)["groups"]
+    found = [base64.b64decode(file["absolute_path_base64"]) for file in group["files"]]
+    assert found == paths_of("photos")[1:]
+    figures = ("file_count", "total_size_bytes", "reclaimable_bytes")
+    assert tuple(group[figure] for figure in figures) == (2, 20, 10)
+
+
+def test_an_export_without_damaged_files_says_nothing_of_them(control: ControlPlane) -> None:
+    assert run(control, "export", "--format", "csv").stderr == ""
+
+
+def test_a_damaged_file_is_marked_among_the_files_of_its_group(control: ControlPlane) -> None:
+    damage(control, b"y/1")
+    files = json.loads(run(control, "files", LARGE, "--json").stdout)["files"]
+    assert [file["error_code"] for file in files] == ["", "bit_rot"]
+    header, sound, damaged = run(control, "files", LARGE).stdout.splitlines()
+    assert header.split() == ["ID", "LIBRARY", "SIZE", "STATUS", "PATH"]
+    assert "damaged" in damaged
+    assert "damaged" not in sound
+
+
 def test_an_export_has_only_the_groups_asked_for(control: ControlPlane) -> None:
     words = ["--format", "fdupes", "--library", "films", "--path", "y", "--type", "video"]
     expected = "/media/films/x/1\n/media/films/y/1\n\n"
     assert run(control, "export", *words).stdout == expected
+
+
+def test_an_export_never_replaces_a_file_of_a_library(
+    control: ControlPlane, tmp_path: Path
+) -> None:
+    root = tmp_path / "library"
+    root.mkdir()
+    (root / "original").write_bytes(b"the only one")
+    control.library("library", bytes(root))
+    words = ["--format", "csv", "--output", str(root / "original")]
+    assert "nothing is ever written" in run(control, "export", *words, code=1).stderr
+    assert [path.read_bytes() for path in root.iterdir()] == [b"the only one"]
+
+
+def test_an_export_that_is_refused_leaves_its_target_alone(
+    control: ControlPlane, tmp_path: Path
+) -> None:
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    (folder / "there").write_bytes(b"of yesterday")
+    for name in ("there", "new"):
+        words = ["--library", "nobody", "--output", str(folder / name)]
+        run(control, "export", "--format", "csv", *words, code=1)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"there": b"of yesterday"}
+
+
+def test_an_export_to_a_dash_goes_to_the_standard_output(
+    control: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--format", "fdupes", "--library", "films", "--output", "-"]
+    assert run(control, "export", *words).stdout == "/media/films/x/1\n/media/films/y/1\n\n"
+    assert not Path("-").exists()
 
 
 @pytest.mark.parametrize("form", Format)

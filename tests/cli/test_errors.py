@@ -1,14 +1,26 @@
 """A command that fails says why in a sentence, and in the exit code."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url
 from typer.testing import CliRunner
 
 from mediaplane.cli.app import app
+from tests.support.databases import Copies
+
+
+@pytest.fixture
+def state(tmp_path: Path, sqlite_template: Copies) -> Path:
+    """A state directory with a database that is there."""
+    with sqlite_template() as url:
+        shutil.copyfile(str(make_url(url).database), tmp_path / "mediaplane.db")
+    tmp_path.chmod(0o700)
+    return tmp_path
 
 
 def _run(*words: str, state: Path) -> tuple[int, str]:
@@ -53,6 +65,33 @@ def test_with_a_server_given_no_plane_is_started(tmp_path: Path) -> None:
     state = tmp_path / "state"
     _run("library", "list", "--server", f"unix:{tmp_path}/none.sock", state=state)
     assert not state.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["file", "list", "\udcff"],
+        ["duplicates", "list", "--library", "\udcff"],
+        ["asset", "show", "libraries/x/assets/\udcff"],
+        ["library", "add", "N\udcff", "/"],
+        ["library", "add", "Name", "/", "--exclude", "\udcff*"],
+        ["library", "set", "name", "--include", "\udcff*"],
+        ["thumbnail", "clean", "\udcff"],
+        ["job", "show", "\udcff"],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_bytes_that_are_no_text_are_a_usage_error(words: list[str], state: Path) -> None:
+    code, said = _run(*words, state=state)
+    assert code == 2, said
+    assert "\\xff" in said
+    assert "is not UTF-8" in said
+
+
+def test_a_pattern_that_is_no_text_says_how_it_can_be_written(state: Path) -> None:
+    _, said = _run("library", "add", "Name", "/", "--exclude", "\udcfcber*", state=state)
+    assert "\\xfcber* is not UTF-8" in said
+    assert "? stands for such a byte" in said
 
 
 def test_a_reader_that_has_gone_away_ends_the_command_quietly(tmp_path: Path) -> None:

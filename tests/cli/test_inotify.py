@@ -1,5 +1,6 @@
 """What counts as a change of a folder, on real folders."""
 
+import ctypes
 import os
 import shutil
 from collections.abc import Iterator
@@ -33,6 +34,15 @@ def watched(root: Path) -> Iterator[FolderWatch]:
         yield watch
     finally:
         watch.close()
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Have two folders change their names at one stroke, for which Python has no function."""
+    names = [ctypes.c_char_p(bytes(path)) for path in (one, other)]
+    here, exchanging = -100, 2
+    libc = ctypes.CDLL(None, use_errno=True)
+    failed = libc.renameat2(here, names[0], here, names[1], ctypes.c_uint(exchanging))
+    assert not failed, os.strerror(ctypes.get_errno())
 
 
 def test_nothing_has_changed_at_first_and_reading_changes_nothing(root: Path) -> None:
@@ -92,6 +102,17 @@ def test_a_folder_that_is_moved_is_watched_where_it_is_now(root: Path) -> None:
         assert watch.has_changed()
         (root / "moved" / "inner" / "new" / "file").touch()
         assert watch.has_changed()
+
+
+def test_folders_that_change_places_are_watched_where_they_are_now(root: Path) -> None:
+    (root / "other" / "inner").mkdir(parents=True)
+    with watched(root) as watch:
+        exchange(root / "folder", root / "other")
+        assert watch.has_changed()
+        for folder in ("folder", "folder/inner", "other", "other/inner"):
+            (root / folder / "new").touch()
+            assert watch.has_changed(), folder
+            assert not watch.has_changed()
 
 
 def test_a_folder_that_is_moved_out_is_watched_no_more(root: Path) -> None:

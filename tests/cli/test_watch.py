@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,28 @@ def test_a_root_that_is_made_anew_between_two_looks_is_watched(root: Path) -> No
     (root / "file").touch()
     watched.look()
     eventually(watched.is_due)
+
+
+def test_what_no_scan_has_seen_is_due_again_after_a_while(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_LONGEST_WAIT_SECONDS", 1.0)
+    watched = begin(root)
+    watched.failures = ["library: it is paused."]
+    watched.rescanned_at = time.monotonic()
+    assert not watched.is_due()
+    eventually(watched.is_due)
+    watched.failures = []
+    assert not watched.is_due()
+
+
+def test_a_root_that_is_gone_is_due_again_only_once_it_is_back(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_LONGEST_WAIT_SECONDS", 0.0)
+    watched = begin(root)
+    watched.failures = ["library: its folder cannot be opened."]
+    root.rename(root.with_name("away"))
+    assert not watched.is_due()
+    root.with_name("away").rename(root)
+    assert watched.is_due()
