@@ -11,6 +11,7 @@ from data_plane.decoders.gate import refuse_too_large
 from data_plane.decoders.loaded import Loaded, Undecodable
 from data_plane.decoders.messages import Limits
 from data_plane.decoders.sniff import Format
+from data_plane.decoders.tiff_samples import without_spots
 
 # Each by its own loader: libvips shall not choose another one by bytes that a file may fake.
 _LOADERS: dict[Format, Callable[..., pyvips.Image]] = {
@@ -24,6 +25,7 @@ _LOADERS: dict[Format, Callable[..., pyvips.Image]] = {
     # Most are TIFF files, too, with a small picture in front.
     Format.RAW: pyvips.Image.tiffload_buffer,
 }
+_TIFFS = frozenset({Format.TIFF, Format.RAW})
 # libvips does not trust its loader of SVG; it is called only where a setting allows it.
 pyvips.operation_block_set("VipsForeignLoadSvg", False)
 
@@ -47,7 +49,10 @@ def load(
         refuse_too_large(header.width, header.height, limits)
         options |= _shrinking(found, header, size_px)
         pages = _pages(found, header, limits)
-        frames = (scale_down(loader(content, **options, **page), size_px) for page in pages)
+        opened = (loader(content, **options, **page) for page in pages)
+        if found in _TIFFS:
+            opened = (without_spots(picture) for picture in opened)
+        frames = (scale_down(picture, size_px) for picture in opened)
         image = next(frames) if len(pages) == 1 else _first_shown(frames)
     except pyvips.Error as error:
         raise_undecodable(error)
