@@ -2,6 +2,8 @@
 
 import pyvips
 
+from data_plane.decoders.tiff_tags import tags
+
 _COLOURS = {
     "b-w": 1,
     "grey16": 1,
@@ -14,8 +16,16 @@ _COLOURS = {
 }
 
 
-def without_spots(image: pyvips.Image) -> pyvips.Image:
-    """Return a picture without the samples that follow its colours and its transparency."""
+_TAG_EXTRA_SAMPLES = 0x0152
+_PREMULTIPLIED, _TRANSPARENCY = 1, 2
+
+
+def without_spots(image: pyvips.Image, content: bytes) -> pyvips.Image:
+    """Return a picture of a file without the samples that are neither colours nor transparency."""
     colours = _COLOURS.get(image.interpretation, image.bands)
-    # libvips takes the last band of many for transparency; it is the first after the colours.
-    return image if image.bands <= colours + 1 else image[: colours + 1]
+    if image.bands <= colours:
+        return image
+    # What does not say what it is was written by programs that mean transparency.
+    first = dict(tags(content)).get(_TAG_EXTRA_SAMPLES, _TRANSPARENCY)
+    # libvips takes the last of all bands for transparency, whatever the file says.
+    return image[: colours + (first in (_PREMULTIPLIED, _TRANSPARENCY))]

@@ -51,7 +51,7 @@ def load(
         pages = _pages(found, header, limits)
         opened = (loader(content, **options, **page) for page in pages)
         if found in _TIFFS:
-            opened = (without_spots(picture) for picture in opened)
+            opened = (without_spots(picture, content) for picture in opened)
         frames = (scale_down(picture, size_px) for picture in opened)
         image = next(frames) if len(pages) == 1 else _first_shown(frames)
     except pyvips.Error as error:
