@@ -12,7 +12,7 @@ from pillow_jxl import JpegXLImagePlugin
 from data_plane.decoders.encoding import scale_down
 from data_plane.decoders.gate import refuse_too_large
 from data_plane.decoders.jxl_header import jxl_size
-from data_plane.decoders.loaded import Loaded, Undecodable, attach_profile, in_memory
+from data_plane.decoders.loaded import Loaded, Undecodable, attach_profile, in_memory, to_16_bits
 from data_plane.decoders.messages import DecodeFailed, Failure, Limits
 from data_plane.decoders.sniff import Format
 
@@ -106,11 +106,9 @@ def _to_vips(image: Image.Image, profile: bytes | None) -> pyvips.Image:
 def _deep_grey_to_vips(image: Image.Image, profile: bytes | None) -> pyvips.Image:
     """Return grey of more than 8 bits: of 16, or a fraction of white."""
     white = 1.0 if image.mode == "F" else 65535.0
-    values = image.convert("F")
-    deep = pyvips.Image.new_from_memory(values.tobytes(), image.width, image.height, 1, "float")
-    # A cast cuts off what is beyond black and white. It keeps all bits: where a profile is linear,
-    # eight would show steps in the shadows.
-    grey = (deep * (65535.0 / white)).cast("ushort").copy(interpretation="grey16")
+    values = image.convert("F").tobytes()
+    deep = pyvips.Image.new_from_memory(values, image.width, image.height, 1, "float")
+    grey = to_16_bits(deep.copy(interpretation="b-w"), white)
     if profile:
         attach_profile(grey, profile)
     return grey

@@ -11,7 +11,7 @@ from data_plane.decoders.gate import refuse_too_large
 from data_plane.decoders.loaded import Loaded, Undecodable
 from data_plane.decoders.messages import Limits
 from data_plane.decoders.sniff import Format
-from data_plane.decoders.tiff_samples import without_spots
+from data_plane.decoders.tiff_samples import plain
 
 # Each by its own loader: libvips shall not choose another one by bytes that a file may fake.
 _LOADERS: dict[Format, Callable[..., pyvips.Image]] = {
@@ -49,11 +49,11 @@ def load(
         refuse_too_large(header.width, header.height, limits)
         options |= _shrinking(found, header, size_px)
         pages = _pages(found, header, limits)
-        opened = (loader(content, **options, **page) for page in pages)
         if found in _TIFFS:
-            opened = (without_spots(picture, content) for picture in opened)
-        frames = (scale_down(picture, size_px) for picture in opened)
-        image = next(frames) if len(pages) == 1 else _first_shown(frames)
+            image = scale_down(plain(lambda: loader(content, **options), content), size_px)
+        else:
+            frames = (scale_down(loader(content, **options, **page), size_px) for page in pages)
+            image = next(frames) if len(pages) == 1 else _first_shown(frames)
     except pyvips.Error as error:
         raise_undecodable(error)
     return Loaded(image, *upright_size(header))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
@@ -14,6 +14,8 @@ from data_plane.decoders.tiff_tags import tags
 from tests.support.pictures import WEBP, Colour, colour_at, differ_by, make, picture, saved
 from tests.support.tiff_files import Order, tiff
 
+# What JPEG loses in a slope.
+LOSS = 6
 GREY, RGB, INKS = 1, 2, 5
 # Kinds of extra samples.
 SPOT, PREMULTIPLIED, TRANSPARENCY = 0, 1, 2
@@ -85,6 +87,54 @@ def test_transparency_of_a_tiff_is_kept(order: Order, extra: Sequence[int]) -> N
     assert colour_at(image, 50, 40)[3] == 0
 
 
+@pytest.mark.parametrize(("photometric", "samples"), [(GREY, 1), (RGB, 3)])
+@pytest.mark.parametrize(
+    ("dtype", "white"),
+    [
+        (np.uint32, 2**32 - 1),
+        (np.int32, 2**31 - 1),
+        # As programs write what has 16 bits.
+        (np.uint32, 65535),
+        (np.int32, 65535),
+    ],
+)
+def test_samples_of_32_bits_keep_their_brightness(
+    dtype: type[np.generic], white: int, photometric: int, samples: int
+) -> None:
+    levels = np.linspace(0, white, 256).astype(dtype)
+    ramp = np.broadcast_to(levels[np.newaxis, :, np.newaxis], (20, 256, samples))
+
+    image = make(tiff(ramp, photometric)).image.convert("RGB")
+
+    for level in (5, 77, 128, 200, 250):
+        assert differ_by(colour_at(image, level, 10), (level,) * 3) <= LOSS
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("extra", [(), (SPOT,), (TRANSPARENCY,)])
+def test_grey_of_fractions_keeps_its_brightness(
+    dtype: type[np.generic], extra: Sequence[int]
+) -> None:
+    ramp = np.linspace(0, 1, 256)[np.newaxis, :, np.newaxis]
+    pixels = np.concatenate([ramp, *[np.ones_like(ramp)] * len(extra)], axis=2)
+    content = tiff(np.repeat(pixels, 20, axis=0).astype(dtype), GREY, extra)
+
+    image = make(content).image
+
+    for level in (5, 77, 128, 200, 250):
+        assert differ_by(colour_at(image, level, 10), (level,) * 3) <= LOSS
+
+
+def test_fractions_beyond_black_and_white_are_black_and_white() -> None:
+    pixels = np.full((20, 90, 1), -7.5, np.float32)
+    pixels[:, 30:60], pixels[:, 60:] = np.inf, np.nan
+
+    image = make(tiff(pixels, GREY)).image
+
+    assert [colour_at(image, at, 10) for at in (15, 45)] == [(0,) * 3, (255,) * 3]
+
+
+@settings(deadline=None)
 @given(
     magic=st.sampled_from([b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"]),
     # The first entry of a directory lies where such small numbers say.
