@@ -257,10 +257,17 @@ def test_a_file_that_ends_after_its_header_is_broken(extension: str) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"x", b"%PDF-1.7\n", b"\0" * 5000, b"ID3\x04", b"<?xml version='1.0'?><html/>", b"BMW"],
+    [b"x", b"%PDF-1.7\n", b"\0" * 5000, b"ID3\x04", b"<?xml version='1.0'?><html/>", b"BMW"],
 )
 def test_what_is_no_picture_is_unsupported(content: bytes) -> None:
     assert refusal(content).code is Failure.UNSUPPORTED
+
+
+def test_a_file_of_no_bytes_is_said_to_be_empty() -> None:
+    failed = refusal(b"")
+
+    assert failed.code is Failure.BROKEN
+    assert failed.message.startswith("It is empty:")
 
 
 @pytest.mark.parametrize(
