@@ -9,6 +9,7 @@ import pyvips
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 from pillow_jxl import JpegXLImagePlugin
 
+from data_plane.decoders.cicp import named_profile
 from data_plane.decoders.encoding import scale_down
 from data_plane.decoders.gate import refuse_too_large
 from data_plane.decoders.jxl_header import jxl_size
@@ -87,7 +88,7 @@ def _load(content: bytes, found: Format, size_px: int, limits: Limits) -> Loaded
         # A JPEG XL picture comes upright, unless it was a JPEG before.
         is_upright = found is Format.JXL and not getattr(opened, "jpeg", False)
         image = opened if is_upright else ImageOps.exif_transpose(opened)
-        profile = opened.info.get("icc_profile")
+        profile = opened.info.get("icc_profile") or named_profile(content, found)
         return Loaded(scale_down(_to_vips(image, profile), size_px), image.width, image.height)
 
 

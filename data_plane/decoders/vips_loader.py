@@ -1,11 +1,13 @@
 """Loads pictures by libvips: fast, for it decodes no more than the wanted size needs."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 from typing import Any, NoReturn
 
 import pyvips
 
+from data_plane.decoders.cicp import with_profile
 from data_plane.decoders.encoding import scale_down
 from data_plane.decoders.gate import refuse_too_large
 from data_plane.decoders.loaded import Loaded, Undecodable
@@ -48,11 +50,13 @@ def load(
         header = loader(content, **options)
         refuse_too_large(header.width, header.height, limits)
         options |= _shrinking(found, header, size_px)
-        pages = _pages(found, header, limits)
+        read = partial(loader, content, **options)
         if found in _TIFFS:
-            image = scale_down(plain(lambda: loader(content, **options), content), size_px)
+            image = scale_down(plain(read, content), size_px)
         else:
-            frames = (scale_down(loader(content, **options, **page), size_px) for page in pages)
+            pages = _pages(found, header, limits)
+            opened = (with_profile(read(**page), content, found) for page in pages)
+            frames = (scale_down(frame, size_px) for frame in opened)
             image = next(frames) if len(pages) == 1 else _first_shown(frames)
     except pyvips.Error as error:
         raise_undecodable(error)
