@@ -33,6 +33,8 @@ pyvips.operation_block_set("VipsForeignLoadSvg", False)
 
 # Films often fade in; later frames are not worth decoding all that is before them.
 _MAX_FRAMES = 16
+# What an animated PNG has before its first frame.
+_ANIMATION, _HEAD_BYTES = b"acTL", 1 << 16
 # Below it a channel is one colour, with some noise.
 _BLANK_DEVIATION = 1.0
 
@@ -60,6 +62,8 @@ def load(
             image = next(frames) if len(pages) == 1 else _first_shown(frames)
     except pyvips.Error as error:
         raise_undecodable(error)
+    if found is Format.PNG and _ANIMATION in content[:_HEAD_BYTES] and is_blank(image):
+        raise Undecodable("its first frame is blank, and libvips decodes no other")
     return Loaded(image, *upright_size(header))
 
 
@@ -100,9 +104,13 @@ def _pages(found: Format, header: pyvips.Image, limits: Limits) -> list[dict[str
     """Return which frames of a film to look at; of other formats the first page is the picture."""
     if found not in {Format.GIF, Format.WEBP} or "n-pages" not in header.get_fields():
         return [{}]
-    affordable = limits.max_pixels // (header.width * header.height)
-    count = min(header.get("n-pages"), affordable, _MAX_FRAMES)
-    return [{"page": page} for page in range(max(1, count))]
+    count = frames_to_look_at(header.get("n-pages"), header.width * header.height, limits)
+    return [{"page": page} for page in range(count)]
+
+
+def frames_to_look_at(count: int, pixels: int, limits: Limits) -> int:
+    """Return how many of a film's frames, of so many pixels each, are worth decoding."""
+    return max(1, min(count, limits.max_pixels // pixels, _MAX_FRAMES))
 
 
 def _first_shown(frames: Iterator[pyvips.Image]) -> pyvips.Image:
