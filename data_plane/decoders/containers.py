@@ -12,7 +12,7 @@ from av.video.stream import VideoStream
 
 from data_plane.decoders.gate import refuse_too_large
 from data_plane.decoders.groups import VideoPacket, packet_time
-from data_plane.decoders.messages import DecodeFailed, Failure, Limits
+from data_plane.decoders.messages import EMPTY, DecodeFailed, Failure, Limits
 from data_plane.decoders.reordering import tell_times
 from data_plane.decoders.sources import Source
 
@@ -39,6 +39,8 @@ _MAGIC = (
 def open_container(source: Source) -> InputContainer:
     """Open a video, or raise DecodeFailed."""
     head = source.read(16)
+    if not head:
+        raise DecodeFailed(Failure.BROKEN, EMPTY)
     source.seek(0)
     try:
         return av.open(

@@ -33,5 +33,14 @@ def attach_profile(image: pyvips.Image, profile: bytes) -> None:
     image.set_type(pyvips.GValue.blob_type, "icc-profile-data", profile)
 
 
+def to_16_bits(deep: pyvips.Image, white: float) -> pyvips.Image:
+    """Return a picture of samples that are deeper, by the number that is white."""
+    # A cast cuts off what is beyond black and white. It keeps all bits: where a profile is linear,
+    # eight would show steps in the shadows.
+    levels = (deep * (65535.0 / white)).cast("ushort")
+    named = {"b-w": "grey16", "srgb": "rgb16"}
+    return levels.copy(interpretation=named.get(deep.interpretation, deep.interpretation))
+
+
 class Undecodable(Exception):
     """This loader cannot decode this picture; another one may."""

@@ -121,6 +121,9 @@ class Failed:
     message: str
 
 
+EMPTY = "It is empty: replace it by an intact copy."
+
+
 class DecodeFailed(Exception):
     """Raised inside a decoder: nothing can be made of this source."""
 

@@ -7,7 +7,8 @@ from data_plane.decoders import jxl_loader, pillow_loader, raw_loader, vips_load
 from data_plane.decoders.encoding import write_picture
 from data_plane.decoders.lengths import fill_up, length_of
 from data_plane.decoders.loaded import Loaded, Undecodable
-from data_plane.decoders.messages import DecodeFailed, Done, Failure, Limits, Order
+from data_plane.decoders.messages import EMPTY, DecodeFailed, Done, Failure, Limits, Order
+from data_plane.decoders.psd_header import why_not_decoded
 from data_plane.decoders.sniff import Format, sniff
 from data_plane.digests import HASHERS, read_at
 
@@ -71,6 +72,8 @@ def _read(source_fd: int, order: Order) -> tuple[bytes, bytes | None]:
 
 
 def _supported(content: bytes, order: Order) -> Format:
+    if not content:
+        raise DecodeFailed(Failure.BROKEN, EMPTY)
     found = sniff(content, order.extension)
     if found is None:
         raise DecodeFailed(
@@ -82,6 +85,8 @@ def _supported(content: bytes, order: Order) -> Format:
             Failure.UNSUPPORTED,
             "SVG is switched off, as its files are programs: MEDIAPLANE_ALLOW_SVG=1 decodes it.",
         )
+    if found is Format.PSD and (reason := why_not_decoded(content)):
+        raise DecodeFailed(Failure.UNSUPPORTED, reason)
     return found
 
 

@@ -9,12 +9,14 @@ import pyvips
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 from pillow_jxl import JpegXLImagePlugin
 
+from data_plane.decoders.cicp import named_profile
 from data_plane.decoders.encoding import scale_down
 from data_plane.decoders.gate import refuse_too_large
 from data_plane.decoders.jxl_header import jxl_size
-from data_plane.decoders.loaded import Loaded, Undecodable, attach_profile, in_memory
+from data_plane.decoders.loaded import Loaded, Undecodable, attach_profile, in_memory, to_16_bits
 from data_plane.decoders.messages import DecodeFailed, Failure, Limits
 from data_plane.decoders.sniff import Format
+from data_plane.decoders.vips_loader import frames_to_look_at, is_blank
 
 # Now: what Pillow would import when it is first needed is then out of a sandbox's reach.
 Image.init()
@@ -84,11 +86,28 @@ def load(
 def _load(content: bytes, found: Format, size_px: int, limits: Limits) -> Loaded:
     with Image.open(BytesIO(content), formats=[_NAMES[found]]) as opened:
         refuse_too_large(opened.width, opened.height, limits)
+        if found is Format.PNG:
+            _seek_shown(opened, limits)
         # A JPEG XL picture comes upright, unless it was a JPEG before.
         is_upright = found is Format.JXL and not getattr(opened, "jpeg", False)
         image = opened if is_upright else ImageOps.exif_transpose(opened)
-        profile = opened.info.get("icc_profile")
+        profile = opened.info.get("icc_profile") or named_profile(content, found)
         return Loaded(scale_down(_to_vips(image, profile), size_px), image.width, image.height)
+
+
+def _seek_shown(opened: Image.Image, limits: Limits) -> None:
+    """Go to the first frame of an animated PNG that shows something; libvips knows the first."""
+    count = getattr(opened, "n_frames", 1)
+    if count == 1:
+        return
+    for number in range(frames_to_look_at(count, opened.width * opened.height, limits)):
+        try:
+            opened.seek(number)
+            if not is_blank(_to_vips(opened, None)):
+                return
+        except _BROKEN:
+            break
+    opened.seek(0)
 
 
 def _to_vips(image: Image.Image, profile: bytes | None) -> pyvips.Image:
@@ -106,11 +125,9 @@ def _to_vips(image: Image.Image, profile: bytes | None) -> pyvips.Image:
 def _deep_grey_to_vips(image: Image.Image, profile: bytes | None) -> pyvips.Image:
     """Return grey of more than 8 bits: of 16, or a fraction of white."""
     white = 1.0 if image.mode == "F" else 65535.0
-    values = image.convert("F")
-    deep = pyvips.Image.new_from_memory(values.tobytes(), image.width, image.height, 1, "float")
-    # A cast cuts off what is beyond black and white. It keeps all bits: where a profile is linear,
-    # eight would show steps in the shadows.
-    grey = (deep * (65535.0 / white)).cast("ushort").copy(interpretation="grey16")
+    values = image.convert("F").tobytes()
+    deep = pyvips.Image.new_from_memory(values, image.width, image.height, 1, "float")
+    grey = to_16_bits(deep.copy(interpretation="b-w"), white)
     if profile:
         attach_profile(grey, profile)
     return grey

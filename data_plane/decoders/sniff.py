@@ -1,9 +1,9 @@
 """Tells the format of a picture by its first bytes; names lie, and decoders are picked by this."""
 
 import re
-import struct
-from collections.abc import Iterator
 from enum import StrEnum
+
+from data_plane.decoders.tiff_tags import tags
 
 _HEAD_BYTES = 4096
 
@@ -62,7 +62,6 @@ _RAW_EXTENSIONS = frozenset(
     {"cr2", "nef", "nrw", "arw", "sr2", "srf", "dng", "pef", "srw", "3fr", "erf", "kdc", "mos"}
 )
 _TAG_SUBFILE_TYPE, _TAG_MAKE, _TAG_DNG_VERSION = 0x00FE, 0x010F, 0xC612
-_MAX_TAGS = 200
 
 
 def sniff(content: bytes, extension: str = "") -> Format | None:
@@ -90,20 +89,7 @@ def _is_raw(head: bytes, extension: str) -> bool:
     """Tell a camera's file from other TIFF files: those hold a small picture first."""
     if head[8:10] == b"CR" or extension in _RAW_EXTENSIONS:
         return True
-    tags = dict(_tags(head))
-    return _TAG_DNG_VERSION in tags or (
-        tags.get(_TAG_SUBFILE_TYPE, 0) & 1 == 1 and _TAG_MAKE in tags
+    found = dict(tags(head))
+    return _TAG_DNG_VERSION in found or (
+        found.get(_TAG_SUBFILE_TYPE, 0) & 1 == 1 and _TAG_MAKE in found
     )
-
-
-def _tags(head: bytes) -> Iterator[tuple[int, int]]:
-    """Yield tags of the first picture of a TIFF file with their values, as far as they are here."""
-    order = "<" if head[:1] == b"I" else ">"
-    try:
-        (at,) = struct.unpack_from(f"{order}I", head, 4)
-        (count,) = struct.unpack_from(f"{order}H", head, at)
-        for index in range(min(count, _MAX_TAGS)):
-            tag, _, _, value = struct.unpack_from(f"{order}HHII", head, at + 2 + 12 * index)
-            yield tag, value
-    except struct.error:
-        return

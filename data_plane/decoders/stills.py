@@ -1,5 +1,6 @@
 """Makes a picture of a frame as it is shown: upright, with square pixels, in sRGB."""
 
+import struct
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -50,14 +51,34 @@ def draw(frame: VideoFrame, described: Frame, pixel_aspect: Fraction, size_px: i
     )
     image = pyvips.Image.new_from_array(np.ascontiguousarray(small.to_ndarray()))
     image = map_tones(image, frame) if is_hdr(frame) else image.copy(interpretation="srgb")
-    quarter_turns = round(-frame.rotation / 90) % 4
+    is_mirrored, quarter_turns = _turns(frame)
+    if is_mirrored:
+        image = image.flipver()
     if quarter_turns % 2:
         width, height = height, width
     if quarter_turns:
         image = (image.rot90, image.rot180, image.rot270)[quarter_turns - 1]()
-    if quarter_turns or is_hdr(frame):
+    if is_mirrored or quarter_turns or is_hdr(frame):
         image = image.copy_memory()  # all others are in memory already
     return Still(described, width, height, image, shrink(frame))
+
+
+def _turns(frame: VideoFrame) -> tuple[bool, int]:
+    """Return whether to mirror a frame top to bottom, and how many quarters to turn it then."""
+    quarter_turns = round(-frame.rotation / 90) % 4
+    try:
+        # PyAV's types know of one key alone.
+        matrix = bytes(frame.side_data["DISPLAYMATRIX"])  # type: ignore[typeddict-item]
+    except KeyError:
+        return False, 0
+    except ValueError:
+        # PyAV gives nothing of a frame that has side data too new for it, such as EXIF.
+        return False, quarter_turns
+    # The angle alone does not tell a mirrored frame from a turned one.
+    right_x, right_y, _, down_x, down_y = struct.unpack_from("=5i", matrix)
+    area = right_x * down_y - right_y * down_x
+    # What squeezes a frame to a line has no angle either.
+    return area < 0, quarter_turns if area else 0
 
 
 def shrink(frame: VideoFrame) -> Miniature:

@@ -1,16 +1,19 @@
 """Loads pictures by libvips: fast, for it decodes no more than the wanted size needs."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 from typing import Any, NoReturn
 
 import pyvips
 
+from data_plane.decoders.cicp import with_profile
 from data_plane.decoders.encoding import scale_down
 from data_plane.decoders.gate import refuse_too_large
 from data_plane.decoders.loaded import Loaded, Undecodable
 from data_plane.decoders.messages import Limits
 from data_plane.decoders.sniff import Format
+from data_plane.decoders.tiff_samples import plain
 
 # Each by its own loader: libvips shall not choose another one by bytes that a file may fake.
 _LOADERS: dict[Format, Callable[..., pyvips.Image]] = {
@@ -24,11 +27,14 @@ _LOADERS: dict[Format, Callable[..., pyvips.Image]] = {
     # Most are TIFF files, too, with a small picture in front.
     Format.RAW: pyvips.Image.tiffload_buffer,
 }
+_TIFFS = frozenset({Format.TIFF, Format.RAW})
 # libvips does not trust its loader of SVG; it is called only where a setting allows it.
 pyvips.operation_block_set("VipsForeignLoadSvg", False)
 
 # Films often fade in; later frames are not worth decoding all that is before them.
 _MAX_FRAMES = 16
+# What an animated PNG has before its first frame.
+_ANIMATION, _HEAD_BYTES = b"acTL", 1 << 16
 # Below it a channel is one colour, with some noise.
 _BLANK_DEVIATION = 1.0
 
@@ -46,11 +52,18 @@ def load(
         header = loader(content, **options)
         refuse_too_large(header.width, header.height, limits)
         options |= _shrinking(found, header, size_px)
-        pages = _pages(found, header, limits)
-        frames = (scale_down(loader(content, **options, **page), size_px) for page in pages)
-        image = next(frames) if len(pages) == 1 else _first_shown(frames)
+        read = partial(loader, content, **options)
+        if found in _TIFFS:
+            image = scale_down(plain(read, content), size_px)
+        else:
+            pages = _pages(found, header, limits)
+            opened = (with_profile(read(**page), content, found) for page in pages)
+            frames = (scale_down(frame, size_px) for frame in opened)
+            image = next(frames) if len(pages) == 1 else _first_shown(frames)
     except pyvips.Error as error:
         raise_undecodable(error)
+    if found is Format.PNG and _ANIMATION in content[:_HEAD_BYTES] and is_blank(image):
+        raise Undecodable("its first frame is blank, and libvips decodes no other")
     return Loaded(image, *upright_size(header))
 
 
@@ -91,9 +104,13 @@ def _pages(found: Format, header: pyvips.Image, limits: Limits) -> list[dict[str
     """Return which frames of a film to look at; of other formats the first page is the picture."""
     if found not in {Format.GIF, Format.WEBP} or "n-pages" not in header.get_fields():
         return [{}]
-    affordable = limits.max_pixels // (header.width * header.height)
-    count = min(header.get("n-pages"), affordable, _MAX_FRAMES)
-    return [{"page": page} for page in range(max(1, count))]
+    count = frames_to_look_at(header.get("n-pages"), header.width * header.height, limits)
+    return [{"page": page} for page in range(count)]
+
+
+def frames_to_look_at(count: int, pixels: int, limits: Limits) -> int:
+    """Return how many of a film's frames, of so many pixels each, are worth decoding."""
+    return max(1, min(count, limits.max_pixels // pixels, _MAX_FRAMES))
 
 
 def _first_shown(frames: Iterator[pyvips.Image]) -> pyvips.Image:

@@ -114,7 +114,7 @@ def test_a_file_with_more_bytes_than_the_limit_is_not_read() -> None:
     assert make(content, max_image_bytes=len(content)).files[0]
 
 
-@pytest.mark.parametrize("file_format", ["GIF", "WEBP"])
+@pytest.mark.parametrize("file_format", ["GIF", "WEBP", "PNG"])
 def test_an_animation_is_shown_by_its_first_frame_that_is_not_blank(file_format: str) -> None:
     blank = Image.new("RGB", (300, 300), (0, 0, 0))
     shown = blank.copy()
@@ -129,7 +129,7 @@ def test_an_animation_is_shown_by_its_first_frame_that_is_not_blank(file_format:
     assert differ_by(colour_at(image.convert("RGB"), 60, 150), RED) <= 12
 
 
-@pytest.mark.parametrize("file_format", ["GIF", "WEBP"])
+@pytest.mark.parametrize("file_format", ["GIF", "WEBP", "PNG"])
 def test_an_animation_of_blank_frames_is_shown_by_its_first(file_format: str) -> None:
     frames = [Image.new("RGB", (50, 50), colour) for colour in (RED, BLUE, RED)]
     content = saved(frames[0], file_format, save_all=True, append_images=frames[1:], duration=50)
@@ -137,6 +137,33 @@ def test_an_animation_of_blank_frames_is_shown_by_its_first(file_format: str) ->
     image = make(content).image
 
     assert differ_by(colour_at(image.convert("RGB"), 25, 25), RED) <= 12
+
+
+@pytest.mark.parametrize("damage", [b"\0\0\0\0", b"\xff\xff\xff\xff"])
+def test_an_animation_whose_later_frames_are_broken_is_shown_by_its_first(damage: bytes) -> None:
+    first, *others = [Image.effect_noise((50, 50), deviation) for deviation in (0, 80, 80)]
+    content = saved(first, "PNG", save_all=True, append_images=others, duration=50)
+    later = content.index(b"fdAT") + 8
+
+    done, _ = result = make(content[:later] + damage * 500)
+
+    assert (done.width, done.height, done.is_degraded) == (50, 50, False)
+    assert differ_by(colour_at(result.image, 25, 25), (128,) * 3) <= 12
+
+
+@pytest.mark.parametrize(("frames", "limit_of_frames"), [(3, 2), (20, 100)])
+def test_of_an_animation_few_frames_are_looked_at(frames: int, limit_of_frames: int) -> None:
+    black = Image.new("RGB", (300, 300))
+    last = black.copy()
+    last.paste(RED, (0, 0, 150, 300))
+    # Frames that are alike are stored as one.
+    blank = [Image.new("RGB", (300, 300), (level % 2,) * 3) for level in range(1, frames - 1)]
+    content = saved(black, "PNG", save_all=True, append_images=[*blank, last], duration=50)
+    assert getattr(Image.open(BytesIO(content)), "n_frames", 1) == frames
+
+    image = make(content, max_pixels=300 * 300 * limit_of_frames).image
+
+    assert differ_by(colour_at(image, 60, 150), (0, 0, 0)) <= 12
 
 
 def test_a_tiff_of_several_pages_is_shown_by_the_first() -> None:

@@ -1,7 +1,10 @@
+import struct
+import zlib
 from io import BytesIO
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image, ImageCms
 
 from tests.support.pictures import (
@@ -45,6 +48,12 @@ P3_TO_SRGB = np.array(
     ]
 )
 
+BT2020_TO_SRGB = np.array(
+    [[1.6605, -0.5876, -0.0728], [-0.1246, 1.1329, -0.0083], [-0.0182, -0.1006, 1.1187]]
+)
+# Numbers of primaries, and of transfers, by CICP.
+P3, BT2020, BT709, SRGB = 12, 9, 1, 13
+
 
 @pytest.mark.parametrize("orientation", STORED)
 @pytest.mark.parametrize("file_format", ["JPEG", "PNG", "WEBP", "TIFF", "HEIF", "AVIF"])
@@ -84,6 +93,36 @@ def test_the_colours_of_a_display_p3_photo_are_those_of_srgb(
     if colour != (128, 128, 128):
         # A decoder that does not look at the profile would fail.
         assert differ_by(colour, srgb_of_p3(colour)) > LOSS
+
+
+@pytest.mark.parametrize("file_format", ["PNG", "HEIF", "AVIF"])
+@pytest.mark.parametrize("transfer", [SRGB, BT709])
+@pytest.mark.parametrize(
+    ("primaries", "to_srgb"), [(P3, P3_TO_SRGB), (BT2020, BT2020_TO_SRGB), (BT709, np.eye(3))]
+)
+@pytest.mark.parametrize("colour", [(200, 100, 50), (120, 160, 130)])
+def test_colours_that_are_given_by_number_are_those_of_srgb(
+    colour: Colour,
+    primaries: int,
+    to_srgb: NDArray[np.float64],
+    transfer: int,
+    file_format: str,
+) -> None:
+    content = numbered(Image.new("RGB", (400, 300), colour), file_format, primaries, transfer)
+
+    image = make(content).image
+
+    assert differ_by(colour_at(image, 100, 100), in_srgb(colour, to_srgb)) <= LOSS
+
+
+@pytest.mark.parametrize("file_format", ["PNG", "AVIF"])
+def test_a_profile_counts_for_more_than_a_number(file_format: str) -> None:
+    photo = Image.new("RGB", (400, 300), (200, 100, 50))
+    content = numbered(photo, file_format, BT2020, SRGB, icc_profile=profile("p3"))
+
+    image = make(content).image
+
+    assert differ_by(colour_at(image, 100, 100), srgb_of_p3((200, 100, 50))) <= LOSS
 
 
 def test_a_photo_with_the_profile_of_srgb_keeps_its_colours() -> None:
@@ -223,8 +262,30 @@ def half_transparent() -> Image.Image:
 
 def srgb_of_p3(colour: Colour) -> Colour:
     """Return what a colour of Display P3 is in sRGB, by the formulas of both."""
+    return in_srgb(colour, P3_TO_SRGB)
+
+
+def in_srgb(colour: Colour, to_srgb: NDArray[np.float64]) -> Colour:
+    """Return what a colour is in sRGB, given how light is to be mixed for that."""
     level = np.array(colour) / 255
     light = np.where(level <= 0.04045, level / 12.92, ((level + 0.055) / 1.055) ** 2.4)
-    light = np.clip(P3_TO_SRGB @ light, 0, 1)
+    light = np.clip(to_srgb @ light, 0, 1)
     level = np.where(light <= 0.0031308, light * 12.92, 1.055 * light ** (1 / 2.4) - 0.055)
     return tuple(round(one) for one in (level * 255).tolist())
+
+
+def numbered(
+    image: Image.Image, file_format: str, primaries: int, transfer: int, **options: object
+) -> bytes:
+    """Return a file that gives its colours by numbers."""
+    if file_format != "PNG":
+        content = saved(image, file_format, quality=100, **options)
+        # A box of its own, beside that of a profile.
+        head, name, rest = content.partition(b"colrnclx")
+        assert name
+        return head + name + struct.pack(">HH", primaries, transfer) + rest[4:]
+    content = saved(image, file_format, **options)
+    chunk = b"cICP" + bytes([primaries, transfer, 0, 1])
+    after_header = 8 + 8 + 13 + 4
+    chunk = struct.pack(">I", 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
+    return content[:after_header] + chunk + content[after_header:]

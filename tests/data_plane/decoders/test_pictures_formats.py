@@ -32,8 +32,9 @@ from tests.support.raw_files import dng
 WIDTH, HEIGHT = 400, 300
 
 
-def psd(image: Image.Image) -> bytes:
-    header = struct.pack(">4sH6xHIIHH", b"8BPS", 1, 3, image.height, image.width, 8, 3)
+def psd(image: Image.Image, *, version: int = 1, bits: int = 8) -> bytes:
+    size = image.height, image.width
+    header = struct.pack(">4sH6xHIIHH", b"8BPS", version, 3, *size, bits, 3)
     # No palette, resources, layers nor compression; one channel after the other.
     return header + bytes(14) + b"".join(band.tobytes() for band in image.split())
 
@@ -256,10 +257,30 @@ def test_a_file_that_ends_after_its_header_is_broken(extension: str) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"x", b"%PDF-1.7\n", b"\0" * 5000, b"ID3\x04", b"<?xml version='1.0'?><html/>", b"BMW"],
+    [b"x", b"%PDF-1.7\n", b"\0" * 5000, b"ID3\x04", b"<?xml version='1.0'?><html/>", b"BMW"],
 )
 def test_what_is_no_picture_is_unsupported(content: bytes) -> None:
     assert refusal(content).code is Failure.UNSUPPORTED
+
+
+def test_a_file_of_no_bytes_is_said_to_be_empty() -> None:
+    failed = refusal(b"")
+
+    assert failed.code is Failure.BROKEN
+    assert failed.message.startswith("It is empty:")
+
+
+@pytest.mark.parametrize(
+    ("version", "bits", "what"), [(1, 16, "16 bits"), (1, 32, "32 bits"), (2, 8, "PSB")]
+)
+def test_a_photoshop_file_of_a_kind_that_is_not_decoded_is_not_called_broken(
+    version: int, bits: int, what: str
+) -> None:
+    failed = refusal(psd(corners(), version=version, bits=bits))
+
+    assert failed.code is Failure.UNSUPPORTED
+    assert what in failed.message
+    assert "TIFF" in failed.message
 
 
 def test_svg_is_decoded_only_where_it_is_allowed() -> None:

@@ -179,11 +179,20 @@ def test_a_white_of_hdr_becomes_a_white_that_is_not_cut_off() -> None:
     assert 220 < white < sun <= 255
 
 
+def test_a_file_of_no_bytes_is_said_to_be_empty(tmp_path: Path) -> None:
+    (tmp_path / "video.mp4").touch()
+
+    with pytest.raises(DecodeFailed) as raised:
+        make(tmp_path / "video.mp4")
+
+    assert raised.value.failed.code is Failure.BROKEN
+    assert raised.value.failed.message.startswith("It is empty:")
+
+
 def test_what_is_not_a_video_is_refused(tmp_path: Path) -> None:
     photo = BytesIO()
     Image.new("RGB", (8, 8)).save(photo, "PNG")
     contents = {
-        b"": Failure.UNSUPPORTED,
         b"no video at all" * 100: Failure.UNSUPPORTED,
         photo.getvalue(): Failure.UNSUPPORTED,
         b"#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\nother.ts\n": Failure.UNSUPPORTED,
