@@ -101,7 +101,7 @@ class AssetServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RetryAssets(self, request, context):
-        """Has every failed or poisoned asset of a library processed again.
+        """Has every failed or poisoned asset of a library processed again, unless its file is gone.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -27,7 +27,7 @@ class AssetServiceStub:
     frames were lost. FAILED_PRECONDITION while it waits or is being processed.
     """
     RetryAssets: _grpc.UnaryUnaryMultiCallable[_asset_service_pb2.RetryAssetsRequest, _asset_service_pb2.RetryAssetsResponse]
-    """Has every failed or poisoned asset of a library processed again."""
+    """Has every failed or poisoned asset of a library processed again, unless its file is gone."""
     GetPipelineStatus: _grpc.UnaryUnaryMultiCallable[_asset_service_pb2.GetPipelineStatusRequest, _asset_service_pb2.PipelineStatus]
     """Tells how much of the pictures and videos is still to be processed."""
 
@@ -74,7 +74,7 @@ class AssetServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _asset_service_pb2.RetryAssetsRequest,
         context: _grpc.ServicerContext,
     ) -> _asset_service_pb2.RetryAssetsResponse:
-        """Has every failed or poisoned asset of a library processed again."""
+        """Has every failed or poisoned asset of a library processed again, unless its file is gone."""
 
     @_abc_1.abstractmethod
     def GetPipelineStatus(
