@@ -1,5 +1,6 @@
 """Finds what was made of files in the cache, and streams it."""
 
+import math
 import os
 import re
 import struct
@@ -15,7 +16,8 @@ from data_plane.cache import AssetFile, asset_path, thumbnail_path
 from data_plane.jail import Jail
 from mediaplane.errors import FailedPrecondition, InvalidArgument, NotFound
 from mediaplane.protocol.database import Database
-from mediaplane.protocol.values import ThumbnailFormat, ThumbnailStatus
+from mediaplane.protocol.values import PROCESSED, AssetStatus, ThumbnailFormat, ThumbnailStatus
+from mediaplane.protocol.versions import version_of
 from mediaplane.v1 import content_service_pb2 as pb
 
 _BLOCK_BYTES = 256 << 10
@@ -45,8 +47,9 @@ _THUMBNAIL_ROW = text(
     " WHERE t.id = :id AND l.deleted_at IS NULL AND (:tenant IS NULL OR l.tenant_id = :tenant)"
 ).bindparams(_TENANT)
 _ASSET_ROW = text(
-    "SELECT a.id, a.type, a.status, a.version FROM assets a"
-    " JOIN libraries l ON l.slug = a.library_id"
+    "SELECT a.id, a.type, a.status, a.version, a.size, a.mtime, a.error_message,"
+    " f.size_bytes, f.mtime_ns FROM assets a JOIN libraries l ON l.slug = a.library_id"
+    " JOIN library_files f ON f.library_id = a.library_id AND f.rel_path = a.rel_path"
     " WHERE a.id = :id AND a.library_id = :library AND l.deleted_at IS NULL"
     " AND (:tenant IS NULL OR l.tenant_id = :tenant)"
 ).bindparams(_TENANT)
@@ -133,8 +136,7 @@ class Renditions:
         row = self._row(_ASSET_ROW, id=row_id, library=library, tenant=tenant_id)
         if row is None:
             raise NotFound("There is no such asset; it may have been removed.")
-        if row.version is None:
-            raise FailedPrecondition(f"The asset is {row.status}; nothing is made of it yet.")
+        _check_is_processed(row)
         return row
 
     def _row(self, query: Any, **bound: Any) -> Any:
@@ -147,6 +149,32 @@ def _match(pattern: re.Pattern[str], name: str, example: str) -> re.Match[str]:
     if found is None:
         raise InvalidArgument(f"name must be of the form {example}.")
     return found
+
+
+def _check_is_processed(row: Any) -> None:
+    """Refuse what shows an earlier state of the file, or nothing of it."""
+    if row.status in (AssetStatus.FAILED, AssetStatus.POISONED):
+        raise FailedPrecondition(
+            f"The asset is {row.status}. {row.error_message or 'Its worker was lost.'} Mend or"
+            f" replace the file and scan its library, or have it tried again:"
+            f" `mediaplane asset retry {row.id}`."
+        )
+    if row.status not in PROCESSED or row.version is None:
+        raise FailedPrecondition(f"The asset is {row.status}; ask again once it is processed.")
+    if not _is_of_present_state(row):
+        raise FailedPrecondition(
+            "What was made of the asset shows another state of its file; have it made again:"
+            f" `mediaplane asset retry {row.id}`."
+        )
+
+
+def _is_of_present_state(row: Any) -> bool:
+    # The content of a file that was moved may have a new time of change: its asset knows that,
+    # to the fraction of a second that a number has room for.
+    is_same_time = math.isclose(row.mtime, row.mtime_ns / 1e9, rel_tol=0, abs_tol=1e-6)
+    return row.version == version_of(row.size_bytes, row.mtime_ns) or (
+        row.size == row.size_bytes and is_same_time
+    )
 
 
 def _read_entry(file: BinaryIO, name: str) -> bytes:

@@ -13,7 +13,7 @@ from mediaplane.v1 import asset_service_pb2 as pb
 from tests.control_plane.test_page_plans import assert_begins_in, plan
 from tests.support.control import ControlPlane, refusal
 from tests.support.files import add_files, add_library
-from tests.support.media import add_row, set_columns
+from tests.support.media import add_row, number, set_columns
 from tests.support.waiting import PATIENCE_SECONDS
 
 ASSET = pb.Asset
@@ -65,6 +65,22 @@ def test_an_asset_tells_all_that_is_known_of_it(photos: ControlPlane) -> None:
     assert (found.duration_ms, found.poster_timestamp_ms, found.degraded) == (9000, 1200, True)
 
 
+@pytest.mark.parametrize("status", ["pending", "extracting", "failed", "poisoned"])
+def test_what_was_made_of_an_earlier_state_of_a_file_is_not_told_of_the_present_one(
+    photos: ControlPlane, status: str
+) -> None:
+    name = add_asset(photos, status=status, version="7-1", width=640, height=360,
+                     duration_ms=9000, poster_ms=1200, is_degraded=True)  # fmt: skip
+    add_row(photos, "video_frames", asset_id=number(name), timestamp_ms=1, is_keyframe=True)
+    service = photos.client.asset_service
+    found = service.GetAsset(pb.GetAssetRequest(name=name))
+    (listed,) = service.ListAssets(pb.ListAssetsRequest(parent="libraries/photos")).assets
+    assert listed == found
+    assert (found.version_id, found.width, found.height) == ("", 0, 0)
+    assert (found.duration_ms, found.poster_timestamp_ms, found.degraded) == (0, 0, False)
+    assert not service.ListFrames(pb.ListFramesRequest(parent=name)).frames
+
+
 @pytest.mark.parametrize("name", ["libraries/photos/assets/99", "libraries/films/assets/1"])
 def test_an_asset_that_is_not_there_is_not_found(photos: ControlPlane, name: str) -> None:
     add_asset(photos)
@@ -89,12 +105,12 @@ def test_the_assets_of_a_library_in_the_trash_are_hidden(photos: ControlPlane) -
 def test_frames_come_by_time_and_the_first_may_be_at_the_very_start(
     photos: ControlPlane, page_size: int
 ) -> None:
-    name, moments = add_asset(photos), [0, 40, 1000]
-    other = add_asset(photos, b"b")
+    name, moments = add_asset(photos, status="proxied"), [0, 40, 1000]
+    other = add_asset(photos, b"b", status="proxied")
     with photos.database.control.write() as conn:
         for video, times in ((name, reversed(moments)), (other, [5])):
             frames = [
-                {"asset_id": int(video.rpartition("/")[2]), "timestamp_ms": one,
+                {"asset_id": number(video), "timestamp_ms": one,
                  "is_keyframe": one == 40}
                 for one in times
             ]  # fmt: skip
@@ -113,9 +129,9 @@ def test_frames_come_by_time_and_the_first_may_be_at_the_very_start(
 
 
 def test_a_token_of_frames_belongs_to_its_video(photos: ControlPlane) -> None:
-    name, other = add_asset(photos), add_asset(photos, b"b")
+    name, other = (add_asset(photos, path, status="proxied") for path in (b"a", b"b"))
     for moment in (1, 2):
-        add_row(photos, "video_frames", asset_id=int(name.rpartition("/")[2]),
+        add_row(photos, "video_frames", asset_id=number(name),
                 timestamp_ms=moment, is_keyframe=True)  # fmt: skip
     call = photos.client.asset_service.ListFrames
     token = call(pb.ListFramesRequest(parent=name, page_size=1)).next_page_token
@@ -284,7 +300,7 @@ def add_many(control: ControlPlane, **columns: Any) -> int:
                         f" SELECT {path}, {copied} FROM {table.name}"
                     )
                 )
-    return int(name.rpartition("/")[2])
+    return number(name)
 
 
 def analyse(control: ControlPlane) -> None:
