@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from data_plane.cache import AssetFile, asset_path
+from data_plane.cache import AssetFile, asset_path, thumbnail_path
 from data_plane.renditions import Found, Renditions
 from mediaplane.errors import FailedPrecondition
+from mediaplane.protocol.values import ThumbnailFormat
 from mediaplane.v1.content_service_pb2 import ReadRenditionRequest
 from tests.support.databases import Databases
 from tests.support.rows import Rows
+from tests.support.scanning import put
 
 JPEG = bytes(range(256)) * 2000
 Served = Callable[[], bytes]
@@ -28,7 +30,7 @@ def served(database: Databases, archive: Path) -> Served:
     """What is served of the frame at 40 ms."""
 
     def read() -> bytes:
-        found = Found(archive.name, "1-2", "image/jpeg", "40.jpg")
+        found = Found(archive.name, "1-2", "image/jpeg", "Make it anew.", "40.jpg")
         renditions = Renditions(database.data, bytes(archive.parent))
         chunks = list(renditions.stream(found, lambda: True))
         assert chunks[0].size_bytes == len(JPEG)
@@ -79,7 +81,7 @@ def test_an_archive_that_no_sound_decoder_made_is_refused(
 ) -> None:
     pack(archive)
     damage(archive)
-    with pytest.raises(FailedPrecondition, match="broken"):
+    with pytest.raises(FailedPrecondition, match=r"broken; Make it anew\."):
         served()
 
 
@@ -91,16 +93,14 @@ VERSION = "7-9"
 def proxy(database: Databases, tmp_path: Path) -> Callable[..., bytes]:
     """What is served as the proxy of an asset, which differs so from one that is processed."""
 
-    def read(file: dict[str, Any] | None = None, **columns: Any) -> bytes:
+    def read(file: dict[str, Any] | None = None, content: bytes = JPEG, **columns: Any) -> bytes:
         with database.control.write() as conn:
             rows = Rows(conn)
             name = {"library_id": rows.add("libraries"), "rel_path": b"a.jpg"}
             rows.add("library_files", **name, **{"size_bytes": 7, "mtime_ns": 9} | (file or {}))
             usual = {"size": 7, "mtime": 9 / 1e9, "status": "proxied", "version": VERSION}
             asset_id = rows.add("assets", **name, **usual | columns)
-        path = tmp_path / asset_path(asset_id, AssetFile.PROXY, VERSION)
-        path.parent.mkdir(parents=True)
-        path.write_bytes(JPEG)
+        put(tmp_path, asset_path(asset_id, AssetFile.PROXY, VERSION).encode(), content)
         renditions = Renditions(database.data, bytes(tmp_path))
         asset = f"libraries/{name['library_id']}/assets/{asset_id}"
         found = renditions.of_asset(None, asset, PROXY)
@@ -147,3 +147,37 @@ def test_what_was_made_of_a_file_goes_with_its_content_to_a_copy_of_another_time
 ) -> None:
     later = 2_000_000_000
     assert proxy({"mtime_ns": later}, mtime=later / 1e9) == JPEG
+
+
+def test_an_empty_file_of_an_asset_is_refused_with_the_way_out(proxy: Callable[..., bytes]) -> None:
+    with pytest.raises(FailedPrecondition, match=r"empty.*asset retry [0-9]+`"):
+        proxy(content=b"")
+
+
+@pytest.fixture
+def thumbnail(database: Databases, tmp_path: Path) -> Callable[[bytes | None], bytes]:
+    """What is served of a thumbnail that is ready, if this is in the cache in its place."""
+
+    def read(content: bytes | None) -> bytes:
+        made = {"status": "ready", "width": 2, "height": 1, "bytes_size": len(JPEG)}
+        with database.control.write() as conn:
+            row_id = Rows(conn).add("thumbnails", group_key="my gallery", **made)
+        if content is not None:
+            put(tmp_path, thumbnail_path(row_id, ThumbnailFormat.JPEG).encode(), content)
+        renditions = Renditions(database.data, bytes(tmp_path))
+        found = renditions.thumbnail(None, f"thumbnails/{row_id}")
+        return b"".join(chunk.data for chunk in renditions.stream(found, lambda: True))
+
+    return read
+
+
+def test_a_thumbnail_is_served_as_it_was_made(thumbnail: Callable[..., bytes]) -> None:
+    assert thumbnail(JPEG) == JPEG
+
+
+@pytest.mark.parametrize("content", [b"", JPEG[:-1], JPEG + b"x", None])
+def test_a_thumbnail_that_is_damaged_or_gone_is_refused_with_the_way_out(
+    thumbnail: Callable[..., bytes], content: bytes | None
+) -> None:
+    with pytest.raises(FailedPrecondition, match="`mediaplane thumbnail clean 'my gallery'`"):
+        thumbnail(content)
