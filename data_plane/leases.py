@@ -12,7 +12,7 @@ from mediaplane import traces
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.gate import Lessee
 from mediaplane.protocol.lifecycle import Machine
-from mediaplane.protocol.machines import JOBS
+from mediaplane.protocol.machines import ASSETS, JOBS
 from mediaplane.protocol.values import JobKind
 
 
@@ -92,6 +92,7 @@ class Leases:
     def hold_media(self, machine: Machine, row: Row) -> Iterator[HeldMedia]:
         """Keep a claimed row of media work alive for as long as it is worked on."""
         held = HeldMedia(machine, row, *self._owned(row))
+        held.library = row["library_id"] if machine is ASSETS else None
         with self._keep([held]):
             yield held
 

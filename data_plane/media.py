@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, String, bindparam, text
 
 from data_plane.decoders.messages import FrameMeasure
-from data_plane.executor import Fail, Hashed, HashResult
+from data_plane.executor import Cancelled, Fail, Hashed, HashResult
 from data_plane.executors.cleanup import CleanupTask, Removed
 from data_plane.executors.extract import Extraction, ExtractTask, Original
 from data_plane.executors.thumbnail import Thumbnail, ThumbnailTask
@@ -52,7 +52,7 @@ _WAITING_ASSETS = text(
 _ORIGINAL = (
     "SELECT f.id, f.library_id, l.absolute_path, f.rel_path, f.media_type, f.size_bytes,"
     " f.mtime_ns, l.root_device, l.root_inode, f.needs_hash, l.hash_algorithm, l.sampling_limit,"
-    " l.sampling_policy, f.is_missing"
+    " l.sampling_policy, f.is_missing, l.is_active AND l.deleted_at IS NULL AS is_in_use"
     " FROM library_files f JOIN libraries l ON l.slug = f.library_id WHERE "
 )
 _OF_ASSET = text(_ORIGINAL + "f.library_id = :library AND f.rel_path = :path")
@@ -117,6 +117,7 @@ def extract_task(database: Database, asset: Row) -> ExtractTask:
     bound = {"library": asset["library_id"], "path": asset["rel_path"]}
     with database.read() as conn:
         row = conn.execute(_OF_ASSET, bound).mappings().one()
+    _check_is_in_use(row)
     if row["is_missing"]:
         raise Fail("not_found", "It was not there at the last scan.")
     policy = row["sampling_policy"] or {}
@@ -136,6 +137,7 @@ def thumbnail_task(database: Database, thumbnail: Row) -> ThumbnailTask:
         row = conn.execute(_OF_THUMBNAIL, {"file": thumbnail["file_id"]}).mappings().first()
         if row is None or row["is_missing"]:
             raise Fail("not_found", "The file is not there any more.")
+        _check_is_in_use(row)
         original = _original(row)
         bound = {
             "library": original.library,
@@ -228,6 +230,12 @@ def thumbnail_columns(made: Thumbnail) -> dict[str, Any]:
         "error_code": DEGRADED if made.is_degraded else None,
         "error_message": _DEGRADED_MESSAGE if made.is_degraded else None,
     }
+
+
+def _check_is_in_use(row: Any) -> None:
+    """Give up what was claimed before its library was paused, which no heartbeat may have seen."""
+    if not row["is_in_use"]:
+        raise Cancelled
 
 
 def _original(row: Any) -> Original:

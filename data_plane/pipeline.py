@@ -251,8 +251,10 @@ class Pipeline:
                 log.exception("What came of %s cannot be written", held)
                 step = self._write(line, held, Ending("fail", _reason("internal", describe(error))))
         self._count(f"{line.machine.name}.{step}")
-        if step == ASSET_LINE.complete and row["version"] not in (None, ending.values["version"]):
-            discard(row["id"], row["version"], ctx)
+        if line is ASSET_LINE and ending.result:
+            outdated = _outdated(row["version"], ending.result.task.original.version, step)
+            if outdated:
+                discard(row["id"], outdated, ctx)
         if ending.is_resting:
             self._leases.stopping.wait(_REST_SECONDS)
 
@@ -348,6 +350,13 @@ class Pipeline:
 def _tell(line: Line, rows: Sequence[Row]) -> None:
     for row in rows:
         log.warning("Put back %s %d, whose lease has expired", line.machine.name, row["id"])
+
+
+def _outdated(known: str | None, made: str, step: str) -> str | None:
+    """Return the version of an asset whose files are of no more use, if there is one."""
+    if known == made or step == "lost":
+        return None  # whoever has the asset now may have put the same files there
+    return known if step == ASSET_LINE.complete else made
 
 
 def _reason(code: str, message: str) -> dict[str, Any]:

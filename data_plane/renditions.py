@@ -1,7 +1,9 @@
 """Finds what was made of files in the cache, and streams it."""
 
+import math
 import os
 import re
+import shlex
 import struct
 import zipfile
 from collections.abc import Callable, Iterator
@@ -15,7 +17,8 @@ from data_plane.cache import AssetFile, asset_path, thumbnail_path
 from data_plane.jail import Jail
 from mediaplane.errors import FailedPrecondition, InvalidArgument, NotFound
 from mediaplane.protocol.database import Database
-from mediaplane.protocol.values import ThumbnailFormat, ThumbnailStatus
+from mediaplane.protocol.values import PROCESSED, AssetStatus, ThumbnailFormat, ThumbnailStatus
+from mediaplane.protocol.versions import version_of
 from mediaplane.v1 import content_service_pb2 as pb
 
 _BLOCK_BYTES = 256 << 10
@@ -40,13 +43,15 @@ _FRAME = re.compile(f"{_ASSET.pattern}/frames/(0|{_ID})")
 
 _TENANT = bindparam("tenant", type_=String())
 _THUMBNAIL_ROW = text(
-    "SELECT t.id, t.status, t.format, t.file_version, t.error_message FROM thumbnails t"
+    "SELECT t.id, t.status, t.format, t.file_version, t.error_message, t.bytes_size, t.group_key"
+    " FROM thumbnails t"
     " JOIN library_files f ON f.id = t.file_id JOIN libraries l ON l.slug = f.library_id"
     " WHERE t.id = :id AND l.deleted_at IS NULL AND (:tenant IS NULL OR l.tenant_id = :tenant)"
 ).bindparams(_TENANT)
 _ASSET_ROW = text(
-    "SELECT a.id, a.type, a.status, a.version FROM assets a"
-    " JOIN libraries l ON l.slug = a.library_id"
+    "SELECT a.id, a.type, a.status, a.version, a.size, a.mtime, a.error_message,"
+    " f.size_bytes, f.mtime_ns FROM assets a JOIN libraries l ON l.slug = a.library_id"
+    " JOIN library_files f ON f.library_id = a.library_id AND f.rel_path = a.rel_path"
     " WHERE a.id = :id AND a.library_id = :library AND l.deleted_at IS NULL"
     " AND (:tenant IS NULL OR l.tenant_id = :tenant)"
 ).bindparams(_TENANT)
@@ -68,7 +73,11 @@ class Found:
     path: str
     version: str
     content_type: str
+    # What to do should it be gone or damaged.
+    remedy: str
     entry: str = ""
+    # As large as it was made, where that is known.
+    size_bytes: int | None = None
 
 
 class Renditions:
@@ -88,7 +97,14 @@ class Renditions:
             why = f": {row.error_message}" if row.error_message else "."
             raise FailedPrecondition(f"The thumbnail is {row.status}, not ready{why}")
         path = thumbnail_path(row.id, ThumbnailFormat(row.format))
-        return Found(path, row.file_version, f"image/{row.format}")
+        clean = f"mediaplane thumbnail clean {shlex.quote(row.group_key)}"
+        return Found(
+            path,
+            row.file_version,
+            f"image/{row.format}",
+            f"`{clean}` removes it with its group; then request it again.",
+            size_bytes=row.bytes_size,
+        )
 
     def of_asset(self, tenant_id: str | None, name: str, rendition: int) -> Found:
         """Return a rendition of an asset that is processed."""
@@ -99,7 +115,8 @@ class Renditions:
         file, content_type = _FILES[rendition]
         if row.type != "video" and file in (AssetFile.SPRITE, AssetFile.SPRITE_INDEX):
             raise FailedPrecondition("Only videos have sprites; this is an image.")
-        return Found(asset_path(row.id, file, row.version), row.version, content_type)
+        path = asset_path(row.id, file, row.version)
+        return Found(path, row.version, content_type, _made_anew(row.id))
 
     def frame(self, tenant_id: str | None, name: str) -> Found:
         """Return a frame of a video that is processed."""
@@ -109,15 +126,16 @@ class Renditions:
         if self._row(_FRAME_ROW, id=row.id, time=int(time_ms)) is None:
             raise NotFound("The video has no such frame; ListFrames lists those it has.")
         path = asset_path(row.id, AssetFile.FRAMES, row.version)
-        return Found(path, row.version, "image/jpeg", f"{time_ms}.jpg")
+        return Found(path, row.version, "image/jpeg", _made_anew(row.id), f"{time_ms}.jpg")
 
     def stream(self, found: Found, is_wanted: Callable[[], bool]) -> Iterator[pb.ContentChunk]:
         """Yield the content in pieces, for as long as somebody wants them."""
         with self._open(found) as file:
             if not found.entry:
-                yield from _pieces(file, os.fstat(file.fileno()).st_size, found, is_wanted)
+                size_bytes = _checked_size(file, found)
+                yield from _pieces(file, size_bytes, found, is_wanted)
                 return
-            content = _read_entry(file, found.entry)
+            content = _read_entry(file, found)
             yield from _pieces(BytesIO(content), len(content), found, is_wanted)
 
     def _open(self, found: Found) -> BinaryIO:
@@ -126,15 +144,15 @@ class Renditions:
                 return os.fdopen(jail.open_file(os.fsencode(found.path)), "rb")
         except OSError:
             raise FailedPrecondition(
-                "It is not in the cache of this worker: another one has it, or it was swept."
+                "It is not in the cache of this worker: another one has it, or it was swept. If it"
+                f" was, {found.remedy}"
             ) from None
 
     def _asset(self, tenant_id: str | None, library: str, row_id: int) -> Any:
         row = self._row(_ASSET_ROW, id=row_id, library=library, tenant=tenant_id)
         if row is None:
             raise NotFound("There is no such asset; it may have been removed.")
-        if row.version is None:
-            raise FailedPrecondition(f"The asset is {row.status}; nothing is made of it yet.")
+        _check_is_processed(row)
         return row
 
     def _row(self, query: Any, **bound: Any) -> Any:
@@ -149,20 +167,60 @@ def _match(pattern: re.Pattern[str], name: str, example: str) -> re.Match[str]:
     return found
 
 
-def _read_entry(file: BinaryIO, name: str) -> bytes:
+def _check_is_processed(row: Any) -> None:
+    """Refuse what shows an earlier state of the file, or nothing of it."""
+    if row.status in (AssetStatus.FAILED, AssetStatus.POISONED):
+        raise FailedPrecondition(
+            f"The asset is {row.status}. {row.error_message or 'Its worker was lost.'} Mend or"
+            " replace the file and scan its library, or have it tried again:"
+            f" `mediaplane asset retry {row.id}`."
+        )
+    if row.status not in PROCESSED or row.version is None:
+        raise FailedPrecondition(f"The asset is {row.status}; ask again once it is processed.")
+    if not _is_of_present_state(row):
+        raise FailedPrecondition(
+            f"What was made of the asset shows another state of its file; {_made_anew(row.id)}"
+        )
+
+
+def _is_of_present_state(row: Any) -> bool:
+    # The content of a file that was moved may have a new time of change: its asset knows that,
+    # to the fraction of a second that a number has room for.
+    is_same_time = math.isclose(row.mtime, row.mtime_ns / 1e9, rel_tol=0, abs_tol=1e-6)
+    return row.version == version_of(row.size_bytes, row.mtime_ns) or (
+        row.size == row.size_bytes and is_same_time
+    )
+
+
+def _made_anew(asset_id: int) -> str:
+    return f"`mediaplane asset retry {asset_id}` has it made again."
+
+
+def _checked_size(file: BinaryIO, found: Found) -> int:
+    """Refuse a file that is not as it was made: a disk was full, say, or went down."""
+    size_bytes = os.fstat(file.fileno()).st_size
+    if size_bytes == 0 or found.size_bytes not in (None, size_bytes):
+        is_now = f"of {size_bytes} bytes in place of {found.size_bytes}"
+        raise FailedPrecondition(
+            f"Its file in the cache is damaged: it is {is_now if size_bytes else 'empty'}."
+            f" Have it made anew: {found.remedy}"
+        )
+    return size_bytes
+
+
+def _read_entry(file: BinaryIO, found: Found) -> bytes:
     """Return a file of an archive, which a decoder has made that may have been taken over."""
     try:
         _check_directory(file)
         with zipfile.ZipFile(file) as archive:
-            entry = archive.getinfo(name)
+            entry = archive.getinfo(found.entry)
             # Decoders pack nothing: what is packed could be a bomb.
             if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > _MAX_ENTRY_BYTES:
                 raise zipfile.BadZipFile
             return archive.read(entry)
     except _BROKEN_ARCHIVE:
         raise FailedPrecondition(
-            "The archive of the video's frames is broken; touch the video and scan its library"
-            " to have it made again."
+            f"The archive of the video's frames is broken; {found.remedy}"
         ) from None
 
 

@@ -6,7 +6,7 @@ from control_plane.store import assets
 from mediaplane.errors import FailedPrecondition, NotFound
 from mediaplane.protocol.database import Database
 from mediaplane.protocol.driver import Row
-from mediaplane.protocol.values import AssetStatus
+from mediaplane.protocol.values import PROCESSED, AssetStatus
 
 # Most assets moved in one transaction, so that others get their turn.
 _CHUNK = 5000
@@ -21,6 +21,13 @@ def get(conn: Connection, tenant_id: str | None, library: str, asset_id: int) ->
             f" `mediaplane asset list {library}` shows them."
         )
     return found
+
+
+def frames(conn: Connection, asset: Row, *, limit: int, from_ms: int) -> list[Row]:
+    """Return frames of a video by time; none that show it as it was before."""
+    if asset["status"] not in PROCESSED:
+        return []
+    return assets.frames_page(conn, asset["id"], limit=limit, from_ms=from_ms)
 
 
 def retry(conn: Connection, tenant_id: str | None, library: str, asset_id: int) -> Row:

@@ -1,6 +1,6 @@
 """Decides which thumbnails are made: one of each picture, and no more at a time than may wait."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -51,6 +51,8 @@ def request(
         _check(size_px, group_key)
     pictures = [one[1:4] for one in wanted]
     asked = dict(zip(pictures, wanted, strict=True))
+    if len(kinds) > 1:
+        _check_libraries(database, tenant_id, zip(pictures, wanted, strict=True), asked)
     found: dict[Picture, Row] = {}
     # Looked up and added by one statement, in two thirds of the time. What somebody has asked for
     # lately is mostly known, and that is found faster by looking alone.
@@ -93,6 +95,20 @@ def check_group_key(group_key: str) -> None:
     """Refuse a key that cannot be stored or shown."""
     if len(group_key) > MAX_GROUP_KEY or not group_key.isprintable():
         raise InvalidArgument(f"A group_key has up to {MAX_GROUP_KEY} printable characters.")
+
+
+def _check_libraries(
+    database: Database,
+    tenant_id: str | None,
+    named: Iterable[tuple[Picture, Wanted]],
+    asked: Mapping[Picture, Wanted],
+) -> None:
+    """Refuse a file that is named in two libraries: it is in one at most."""
+    others = {picture: one for picture, one in named if one.library != asked[picture].library}
+    if others:
+        with database.read() as conn:
+            _look(conn, tenant_id, asked)
+            _look(conn, tenant_id, others)
 
 
 def _add_unknown(

@@ -71,8 +71,8 @@ class AssetService(AssetServiceServicer):
         limit, query = paging.size(request.page_size), paging.fingerprint("frames", request.parent)
         from_ms = paging.decode_row(request.page_token, query)
         with self._database.read() as conn:
-            rules.get(conn, caller().tenant_id, library, asset_id)
-            rows = assets.frames_page(conn, asset_id, limit=limit + 1, from_ms=from_ms)
+            asset = rules.get(conn, caller().tenant_id, library, asset_id)
+            rows = rules.frames(conn, asset, limit=limit + 1, from_ms=from_ms)
         page, tail = paging.split(rows, limit)
         return pb.ListFramesResponse(
             frames=[media_wire.frame(row, request.parent) for row in page],

@@ -1,16 +1,25 @@
 """Rows of pictures and videos, and of what is made of them, to messages."""
 
+from typing import Any
+
 from control_plane.services import names
 from control_plane.services.wire import set_time, time, to_enum
 from mediaplane.paths import display
 from mediaplane.protocol.driver import Row
-from mediaplane.protocol.values import DEGRADED, MediaType, ThumbnailFormat, ThumbnailStatus
+from mediaplane.protocol.values import (
+    DEGRADED,
+    PROCESSED,
+    MediaType,
+    ThumbnailFormat,
+    ThumbnailStatus,
+)
 from mediaplane.v1 import asset_service_pb2 as asset_pb
 from mediaplane.v1 import thumbnail_service_pb2 as thumbnail_pb
 
 
 def asset(row: Row) -> asset_pb.Asset:
-    """Return an asset."""
+    """Return an asset, and what is known of its file as it is now."""
+    made = _made(row) if row["status"] in PROCESSED else {}
     return asset_pb.Asset(
         name=f"libraries/{row['library_id']}/assets/{row['id']}",
         rel_path=row["rel_path"],
@@ -22,14 +31,20 @@ def asset(row: Row) -> asset_pb.Asset:
         retry_count=row["retry_count"],
         create_time=time(row["created_at"]),
         update_time=time(row["updated_at"]),
-        version_id=row["version"] or "",
-        width=row["width"] or 0,
-        height=row["height"] or 0,
-        duration_ms=row["duration_ms"] or 0,
-        poster_timestamp_ms=row["poster_ms"] or 0,
-        degraded=row["is_degraded"],
+        **made,
         **_error(row),
     )
+
+
+def _made(row: Row) -> dict[str, Any]:
+    return {
+        "version_id": row["version"] or "",
+        "width": row["width"] or 0,
+        "height": row["height"] or 0,
+        "duration_ms": row["duration_ms"] or 0,
+        "poster_timestamp_ms": row["poster_ms"] or 0,
+        "degraded": row["is_degraded"],
+    }
 
 
 def frame(row: Row, parent: str) -> asset_pb.Frame:
@@ -95,5 +110,5 @@ def cleanup(row: Row) -> thumbnail_pb.ThumbnailCleanup:
     )
 
 
-def _error(row: Row) -> dict[str, str]:
+def _error(row: Row) -> dict[str, Any]:
     return {"error_code": row["error_code"] or "", "error_message": row["error_message"] or ""}

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, select
 
 from control_plane.store.sql import of_tenant, owned, prepared
 from mediaplane.protocol import gate
@@ -20,7 +20,12 @@ _CHOSEN = {
 }
 _ACTIVE = "l.is_active AND l.deleted_at IS NULL"
 _IMAGES, _VIDEOS = (f"status = 'pending' AND a.type = '{kind}'" for kind in ("image", "video"))
-_FAILED, _POISONED = (f"status = '{status}'" for status in ("failed", "poisoned"))
+# A value and no EXISTS, which PostgreSQL would join: it may read all files to find a few.
+_IS_THERE = (
+    "(SELECT NOT f.is_missing FROM library_files f"
+    " WHERE f.library_id = a.library_id AND f.rel_path = a.rel_path)"
+)
+_FAILED, _POISONED = (f"status = '{status}' AND {_IS_THERE}" for status in ("failed", "poisoned"))
 
 
 def get(conn: Connection, tenant_id: str | None, library_id: str, asset_id: int) -> Row | None:
@@ -59,16 +64,10 @@ def page(conn: Connection, library_id: str, *, limit: int, after_path: bytes) ->
 def state_page(
     conn: Connection, library_id: str, status: AssetStatus, *, limit: int, after_id: int
 ) -> list[Row]:
-    """Return the assets of a library in a state that has an index, by id."""
-    query = (
-        select(assets)
-        # Written out: a partial index does not match a parameter.
-        .where(text(f"status = '{status}'"))
-        .where(assets.c.library_id == library_id, assets.c.id > after_id)
-        .order_by(assets.c.id)
-        .limit(limit)
-    )
-    return list(conn.execute(query).mappings())
+    """Return the assets of a library in a state that has an index, by id; none that is gone."""
+    query = prepared(conn, f"SELECT a.* FROM assets a WHERE {_in_state(status)}")
+    bound = {"library": library_id, "after": after_id, "limit": limit}
+    return list(conn.execute(query, bound).mappings())
 
 
 def frames_page(conn: Connection, asset_id: int, *, limit: int, from_ms: int) -> list[Row]:
@@ -94,10 +93,7 @@ def retry_some(
     conn: Connection, library_id: str, status: AssetStatus, *, limit: int, after_id: int
 ) -> list[int]:
     """Have the next assets of a library that failed, or are poisoned, processed again."""
-    these = (
-        f"id IN (SELECT a.id FROM assets a WHERE a.status = '{status}'"
-        " AND a.library_id = :library AND a.id > :after ORDER BY a.id LIMIT :limit)"
-    )
+    these = f"id IN (SELECT a.id FROM assets a WHERE {_in_state(status)})"
     bound = {"library": library_id, "after": after_id, "limit": limit}
     changed(conn, Topic.WORK)
     return [row["id"] for row in gate.take_all(conn, ASSETS, "retry", these, bound)]
@@ -106,7 +102,10 @@ def retry_some(
 def resting(
     conn: Connection, tenant_id: str | None, slugs: Sequence[str] | None, *, with_failed: bool
 ) -> dict[str, int]:
-    """Return how many assets wait or failed, in active libraries of a tenant or in some of them."""
+    """Return how many assets wait or failed, in active libraries of a tenant or in some of them.
+
+    What failed is left out once its file is gone; what waits will be looked for.
+    """
     failed = f"{_total(_FAILED)} + {_total(_POISONED)}" if with_failed else "0"
     chosen = "" if slugs is None else f" AND l.slug IN ({_CHOSEN[conn.dialect.name]})"
     query = prepared(
@@ -130,6 +129,14 @@ def running(conn: Connection, tenant_id: str | None, slugs: Sequence[str] | None
         query = prepared(conn, f"SELECT library_id FROM assets WHERE status = '{status}'")
         found.update(conn.scalars(query))
     return sum(found[slug] for slug in (active if slugs is None else active.intersection(slugs)))
+
+
+def _in_state(status: AssetStatus) -> str:
+    # The status is written out: a partial index does not match a parameter.
+    return (
+        f"a.status = '{status}' AND a.library_id = :library AND a.id > :after AND {_IS_THERE}"
+        " ORDER BY a.id LIMIT :limit"
+    )
 
 
 def _total(condition: str) -> str:

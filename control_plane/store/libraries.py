@@ -8,6 +8,7 @@ from sqlalchemy.exc import IntegrityError
 
 from control_plane.store.sql import of_tenant, prepared
 from mediaplane.protocol.clock import now_ms
+from mediaplane.protocol.database import Topic, changed
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.tables import libraries
 
@@ -16,6 +17,9 @@ _SCAN_STATUS = (
     " FROM jobs j WHERE j.library_id = libraries.slug AND lower(j.kind) IN ('scan', 'hash')"
     " AND lower(j.status) IN ('pending', 'running') AND j.kind = 'scan'), 'idle')"
 )
+
+# What workers read of a library is given up when one of these says so.
+_STOPPING = ("is_active", "deleted_at")
 
 # The status as it is now; the stored one follows with the next look of the recovery loop.
 _COLUMNS = [
@@ -65,6 +69,8 @@ def roots(conn: Connection) -> list[Row]:
 
 def change(conn: Connection, slug: str, columns: Mapping[str, Any]) -> Row:
     """Write columns of a library and return it."""
+    if not columns.keys().isdisjoint(_STOPPING):
+        changed(conn, Topic.ORDERS)
     statement = (
         update(libraries)
         .where(libraries.c.slug == slug)

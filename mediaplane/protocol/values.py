@@ -162,6 +162,10 @@ class AssetStatus(StrEnum):
     POISONED = "poisoned"
 
 
+# In any other state, what was made of an asset may show its file as it was before.
+PROCESSED = frozenset({AssetStatus.PROXIED, AssetStatus.ANALYZING, AssetStatus.COMPLETED})
+
+
 class ScheduleAction(StrEnum):
     """What a schedule asks for: `rescan` scans and then hashes, `sweep` collects garbage."""
 

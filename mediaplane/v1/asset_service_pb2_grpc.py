@@ -86,7 +86,8 @@ class AssetServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListFrames(self, request, context):
-        """Lists the frames that represent a video, by time.
+        """Lists the frames that represent a video, by time. Empty until it is processed, and while it is
+        processed anew.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -101,7 +102,7 @@ class AssetServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RetryAssets(self, request, context):
-        """Has every failed or poisoned asset of a library processed again.
+        """Has every failed or poisoned asset of a library processed again, unless its file is gone.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

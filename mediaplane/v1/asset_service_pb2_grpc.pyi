@@ -21,13 +21,15 @@ class AssetServiceStub:
     GetAsset: _grpc.UnaryUnaryMultiCallable[_asset_service_pb2.GetAssetRequest, _asset_service_pb2.Asset]
     """Returns an asset. NOT_FOUND when there is none of that name."""
     ListFrames: _grpc.UnaryUnaryMultiCallable[_asset_service_pb2.ListFramesRequest, _asset_service_pb2.ListFramesResponse]
-    """Lists the frames that represent a video, by time."""
+    """Lists the frames that represent a video, by time. Empty until it is processed, and while it is
+    processed anew.
+    """
     RetryAsset: _grpc.UnaryUnaryMultiCallable[_asset_service_pb2.RetryAssetRequest, _asset_service_pb2.Asset]
     """Has an asset processed again from the start: one that failed, or whose thumbnail, proxy or
     frames were lost. FAILED_PRECONDITION while it waits or is being processed.
     """
     RetryAssets: _grpc.UnaryUnaryMultiCallable[_asset_service_pb2.RetryAssetsRequest, _asset_service_pb2.RetryAssetsResponse]
-    """Has every failed or poisoned asset of a library processed again."""
+    """Has every failed or poisoned asset of a library processed again, unless its file is gone."""
     GetPipelineStatus: _grpc.UnaryUnaryMultiCallable[_asset_service_pb2.GetPipelineStatusRequest, _asset_service_pb2.PipelineStatus]
     """Tells how much of the pictures and videos is still to be processed."""
 
@@ -56,7 +58,9 @@ class AssetServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _asset_service_pb2.ListFramesRequest,
         context: _grpc.ServicerContext,
     ) -> _asset_service_pb2.ListFramesResponse:
-        """Lists the frames that represent a video, by time."""
+        """Lists the frames that represent a video, by time. Empty until it is processed, and while it is
+        processed anew.
+        """
 
     @_abc_1.abstractmethod
     def RetryAsset(
@@ -74,7 +78,7 @@ class AssetServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _asset_service_pb2.RetryAssetsRequest,
         context: _grpc.ServicerContext,
     ) -> _asset_service_pb2.RetryAssetsResponse:
-        """Has every failed or poisoned asset of a library processed again."""
+        """Has every failed or poisoned asset of a library processed again, unless its file is gone."""
 
     @_abc_1.abstractmethod
     def GetPipelineStatus(

@@ -81,7 +81,7 @@ class ContentServiceServicer:
 
     def ReadRendition(self, request, context):
         """Streams what was made of an asset. NOT_FOUND when the asset is not known, FAILED_PRECONDITION
-        when it is not processed yet or has no such rendition.
+        when its file as it is now is not processed or has no such rendition.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -89,7 +89,7 @@ class ContentServiceServicer:
 
     def ReadFrame(self, request, context):
         """Streams a frame of a video as JPEG. NOT_FOUND when there is no such frame, FAILED_PRECONDITION
-        when the video is not processed yet.
+        when the video as it is now is not processed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -28,11 +28,11 @@ class ContentServiceStub:
     """
     ReadRendition: _grpc.UnaryStreamMultiCallable[_content_service_pb2.ReadRenditionRequest, _content_service_pb2.ContentChunk]
     """Streams what was made of an asset. NOT_FOUND when the asset is not known, FAILED_PRECONDITION
-    when it is not processed yet or has no such rendition.
+    when its file as it is now is not processed or has no such rendition.
     """
     ReadFrame: _grpc.UnaryStreamMultiCallable[_content_service_pb2.ReadFrameRequest, _content_service_pb2.ContentChunk]
     """Streams a frame of a video as JPEG. NOT_FOUND when there is no such frame, FAILED_PRECONDITION
-    when the video is not processed yet.
+    when the video as it is now is not processed.
     """
 
 class ContentServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -67,7 +67,7 @@ class ContentServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _grpc.ServicerContext,
     ) -> _abc.Iterator[_content_service_pb2.ContentChunk]:
         """Streams what was made of an asset. NOT_FOUND when the asset is not known, FAILED_PRECONDITION
-        when it is not processed yet or has no such rendition.
+        when its file as it is now is not processed or has no such rendition.
         """
 
     @_abc_1.abstractmethod
@@ -77,7 +77,7 @@ class ContentServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _grpc.ServicerContext,
     ) -> _abc.Iterator[_content_service_pb2.ContentChunk]:
         """Streams a frame of a video as JPEG. NOT_FOUND when there is no such frame, FAILED_PRECONDITION
-        when the video is not processed yet.
+        when the video as it is now is not processed.
         """
 
 def add_ContentServiceServicer_to_server(servicer: ContentServiceServicer, server: _grpc.Server) -> None: ...

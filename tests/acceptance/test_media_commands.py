@@ -154,3 +154,27 @@ def test_what_was_made_of_a_picture_is_written_and_what_was_not_is_explained(
         assert "video" in sqlite_commands.run(*sheet, code=1).stderr
         assert "no asset 999" in sqlite_commands.run("asset", "show", "999", code=1).stderr
         assert not list(tmp_path.glob("sheet*"))
+
+
+def test_a_picture_that_became_none_is_not_shown_as_it_was_nor_told_of_once_it_is_gone(
+    sqlite_commands: Commands, photos: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "red.jpg"
+    (photos / "broken.jpg").unlink()
+    with sqlite_commands.planes():
+        sqlite_commands.run("up", photos, "--once")
+        assets = sqlite_commands.json("asset", "list", "photos")["assets"]
+        red = {asset["path"]: asset["name"] for asset in assets}["red.png"]
+        (photos / "red.png").write_bytes(b"no picture")
+        assert sqlite_commands.json("up", photos, "--once")["media"]["failed_assets"] == 1
+        said = sqlite_commands.run("asset", "get", red, "--output", target, code=1).stderr
+        assert "The asset is failed." in said
+        assert "`mediaplane asset retry" in said
+        assert "Measures" not in sqlite_commands.run("asset", "show", red).stdout
+        (photos / "red.png").unlink()
+        assert sqlite_commands.json("up", photos, "--once")["media"]["failed_assets"] == 0
+        failed = ("asset", "list", "photos", "--only", "failed")
+        assert sqlite_commands.json(*failed) == {"assets": []}
+        retried = sqlite_commands.json("asset", "retry", "--library", "photos")
+        assert retried == {"retried_assets": 0}
+    assert not target.exists()

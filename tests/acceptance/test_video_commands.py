@@ -107,3 +107,22 @@ def test_what_is_lost_of_a_processed_video_is_made_anew(
         sqlite_commands.run("asset", "get", asset, "--output", target)
         assert sqlite_commands.json("asset", "frames", asset) == frames
         assert all(file.exists() for file in lost)
+
+
+def test_a_thumbnail_that_was_damaged_is_made_anew_in_the_way_that_is_told(
+    sqlite_commands: Commands, films: Path, tmp_path: Path
+) -> None:
+    words = ("thumbnail", "get", films / "trip.mp4", "--output", tmp_path / "trip.jpg")
+    with sqlite_commands.planes():
+        sqlite_commands.run("up", films, "--once", "--no-media")
+        made = sqlite_commands.json(*words)
+        (file,) = (sqlite_commands.state / "cache" / "thumbnails").rglob("*.jpeg")
+        file.write_bytes(b"")
+        group = made["thumbnail"]["group_key"]
+        said = sqlite_commands.run(*words, code=1).stderr
+        assert f"`mediaplane thumbnail clean {group}`" in said
+        sqlite_commands.run("thumbnail", "clean", group)
+        listing = ("thumbnail", "list", films / "trip.mp4")
+        eventually(lambda: sqlite_commands.json(*listing) == {"thumbnails": []})
+        again = sqlite_commands.json(*words)
+    assert again["output_bytes"] == made["output_bytes"] > 0

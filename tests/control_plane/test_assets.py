@@ -8,12 +8,12 @@ from sqlalchemy import insert, select, text, update
 
 from control_plane.policy import assets as rules
 from mediaplane.protocol.database import Topic
-from mediaplane.protocol.tables import assets, libraries, video_frames
+from mediaplane.protocol.tables import assets, libraries, library_files, video_frames
 from mediaplane.v1 import asset_service_pb2 as pb
-from tests.control_plane.test_page_plans import plan
+from tests.control_plane.test_page_plans import assert_begins_in, plan
 from tests.support.control import ControlPlane, refusal
 from tests.support.files import add_files, add_library
-from tests.support.media import add_row, set_columns
+from tests.support.media import add_row, number, set_columns
 from tests.support.waiting import PATIENCE_SECONDS
 
 ASSET = pb.Asset
@@ -27,7 +27,9 @@ def photos(control: ControlPlane) -> ControlPlane:
     return control
 
 
-def add_asset(control: ControlPlane, path: bytes = b"a", **columns: Any) -> str:
+def add_asset(
+    control: ControlPlane, path: bytes = b"a", *, is_missing: bool = False, **columns: Any
+) -> str:
     usual: dict[str, Any] = {
         "library_id": "photos",
         "rel_path": path,
@@ -38,7 +40,7 @@ def add_asset(control: ControlPlane, path: bytes = b"a", **columns: Any) -> str:
     row = usual | columns
     asset_id = add_row(control, "assets", **row)
     with control.database.control.write() as conn:
-        add_files(conn, row["library_id"], [{"rel_path": path}])
+        add_files(conn, row["library_id"], [{"rel_path": path, "is_missing": is_missing}])
     return f"libraries/{row['library_id']}/assets/{asset_id}"
 
 
@@ -61,6 +63,22 @@ def test_an_asset_tells_all_that_is_known_of_it(photos: ControlPlane) -> None:
     assert (found.type, found.state) == (ASSET.TYPE_VIDEO, ASSET.STATE_PROXIED)
     assert (found.version_id, found.width, found.height) == ("7-1", 640, 360)
     assert (found.duration_ms, found.poster_timestamp_ms, found.degraded) == (9000, 1200, True)
+
+
+@pytest.mark.parametrize("status", ["pending", "extracting", "failed", "poisoned"])
+def test_what_was_made_of_an_earlier_state_of_a_file_is_not_told_of_the_present_one(
+    photos: ControlPlane, status: str
+) -> None:
+    name = add_asset(photos, status=status, version="7-1", width=640, height=360,
+                     duration_ms=9000, poster_ms=1200, is_degraded=True)  # fmt: skip
+    add_row(photos, "video_frames", asset_id=number(name), timestamp_ms=1, is_keyframe=True)
+    service = photos.client.asset_service
+    found = service.GetAsset(pb.GetAssetRequest(name=name))
+    (listed,) = service.ListAssets(pb.ListAssetsRequest(parent="libraries/photos")).assets
+    assert listed == found
+    assert (found.version_id, found.width, found.height) == ("", 0, 0)
+    assert (found.duration_ms, found.poster_timestamp_ms, found.degraded) == (0, 0, False)
+    assert not service.ListFrames(pb.ListFramesRequest(parent=name)).frames
 
 
 @pytest.mark.parametrize("name", ["libraries/photos/assets/99", "libraries/films/assets/1"])
@@ -87,12 +105,12 @@ def test_the_assets_of_a_library_in_the_trash_are_hidden(photos: ControlPlane) -
 def test_frames_come_by_time_and_the_first_may_be_at_the_very_start(
     photos: ControlPlane, page_size: int
 ) -> None:
-    name, moments = add_asset(photos), [0, 40, 1000]
-    other = add_asset(photos, b"b")
+    name, moments = add_asset(photos, status="proxied"), [0, 40, 1000]
+    other = add_asset(photos, b"b", status="proxied")
     with photos.database.control.write() as conn:
         for video, times in ((name, reversed(moments)), (other, [5])):
             frames = [
-                {"asset_id": int(video.rpartition("/")[2]), "timestamp_ms": one,
+                {"asset_id": number(video), "timestamp_ms": one,
                  "is_keyframe": one == 40}
                 for one in times
             ]  # fmt: skip
@@ -111,9 +129,9 @@ def test_frames_come_by_time_and_the_first_may_be_at_the_very_start(
 
 
 def test_a_token_of_frames_belongs_to_its_video(photos: ControlPlane) -> None:
-    name, other = add_asset(photos), add_asset(photos, b"b")
+    name, other = (add_asset(photos, path, status="proxied") for path in (b"a", b"b"))
     for moment in (1, 2):
-        add_row(photos, "video_frames", asset_id=int(name.rpartition("/")[2]),
+        add_row(photos, "video_frames", asset_id=number(name),
                 timestamp_ms=moment, is_keyframe=True)  # fmt: skip
     call = photos.client.asset_service.ListFrames
     token = call(pb.ListFramesRequest(parent=name, page_size=1)).next_page_token
@@ -162,6 +180,26 @@ def test_all_failed_assets_of_a_library_are_retried_in_bites(
     assert statuses(photos) == [
         "pending", "completed", "pending", "pending", "extracting", "failed",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("status", ["failed", "poisoned"])
+def test_what_became_of_a_file_that_is_gone_is_neither_told_nor_retried(
+    photos: ControlPlane, status: str
+) -> None:
+    for path in (b"gone first", b"gone later"):
+        add_asset(photos, path, is_missing=True, status=status)
+    here = add_asset(photos, b"here", status=status)
+    call = photos.client.asset_service.ListAssets
+    request = pb.ListAssetsRequest(
+        parent="libraries/photos", state=f"STATE_{status.upper()}", page_size=1
+    )
+    page = call(request)
+    assert [one.name for one in page.assets] == [here]
+    assert not page.next_page_token
+    assert pipeline(photos)["failed_assets"] == 1
+    everything = pb.RetryAssetsRequest(parent="libraries/photos")
+    assert photos.client.asset_service.RetryAssets(everything).retried_assets == 1
+    assert statuses(photos) == [status, status, "pending"]
 
 
 def test_the_failed_are_listed_by_id_and_the_poisoned_by_themselves(photos: ControlPlane) -> None:
@@ -241,25 +279,39 @@ def test_a_library_in_the_trash_has_no_pipeline(photos: ControlPlane) -> None:
     assert refusal(call, request).code is StatusCode.NOT_FOUND
 
 
-def test_the_pipeline_is_counted_by_indexes_of_what_is_counted(photos: ControlPlane) -> None:
-    name = add_asset(photos, status="completed")
-    copied = ", ".join(
-        column.name for column in assets.columns if column.name not in ("id", "rel_path")
-    )
-    with photos.database.control.write() as conn:
-        for _ in range(14):  # 16,384 assets that are done
-            conn.execute(
-                text(
-                    f"INSERT INTO assets (rel_path, {copied}) SELECT CAST(CAST((SELECT max(id)"
-                    f" FROM assets) + id AS TEXT) AS BLOB), {copied} FROM assets"
-                    if conn.dialect.name == "sqlite"
-                    else f"INSERT INTO assets (rel_path, {copied}) SELECT convert_to(((SELECT"
-                    f" max(id) FROM assets) + id)::text, 'UTF8'), {copied} FROM assets"
+def add_many(control: ControlPlane, **columns: Any) -> int:
+    """Add 16,384 assets that are alike, each with its file, and return the id of the first."""
+    name = add_asset(control, **columns)
+    with control.database.control.write() as conn:
+        for _ in range(14):
+            for table in (assets, library_files):
+                copied = ", ".join(
+                    column.name for column in table.columns if column.name not in ("id", "rel_path")
                 )
-            )
-    set_columns(photos, "assets", int(name.rpartition("/")[2]), status="pending")
-    with photos.database.control.write() as conn:
+                next_path = f"(SELECT max(id) FROM {table.name}) + id"
+                path = (
+                    f"CAST(CAST({next_path} AS TEXT) AS BLOB)"
+                    if conn.dialect.name == "sqlite"
+                    else f"convert_to(({next_path})::text, 'UTF8')"
+                )
+                conn.execute(
+                    text(
+                        f"INSERT INTO {table.name} (rel_path, {copied})"
+                        f" SELECT {path}, {copied} FROM {table.name}"
+                    )
+                )
+    return number(name)
+
+
+def analyse(control: ControlPlane) -> None:
+    with control.database.control.write() as conn:
         conn.execute(text("ANALYZE"))
+
+
+def test_the_pipeline_is_counted_by_indexes_of_what_is_counted(photos: ControlPlane) -> None:
+    first = add_many(photos, status="completed")
+    set_columns(photos, "assets", first, status="pending")
+    analyse(photos)
     database = photos.database.control
     chosen = ["libraries/photos"]
     found = plan(database, "libraries l", lambda: pipeline(photos, libraries=chosen) and None)
@@ -268,3 +320,28 @@ def test_the_pipeline_is_counted_by_indexes_of_what_is_counted(photos: ControlPl
     assert "SCAN a\n" not in found + whole + "\n"
     assert "sqlite_autoindex_assets" not in found + whole
     assert "ix_assets_analyzing" in whole
+
+
+def test_a_page_of_what_failed_and_a_bite_to_retry_seek_each_file_by_index(
+    photos: ControlPlane,
+) -> None:
+    first = add_many(photos, status="completed")
+    with photos.database.control.write() as conn:
+        few = update(assets).where(assets.c.id < first + 500)
+        conn.execute(few.values(status="failed"))
+    analyse(photos)
+    database, service = photos.database.control, photos.client.asset_service
+    request = pb.ListAssetsRequest(parent="libraries/photos", state=ASSET.STATE_FAILED)
+    request.page_token = service.ListAssets(request).next_page_token
+    page = plan(database, "assets a", lambda: service.ListAssets(request))
+    count = plan(database, "assets a", lambda: pipeline(photos))
+    # The last of its queries looks for what is poisoned.
+    bite = plan(database, "assets a", lambda: rules.retry_all(database, "photos"))
+    assert_begins_in(page, "ix_assets_failed")
+    assert "ix_assets_failed" in count
+    assert "ix_assets_poisoned" in bite
+    for found in (page, count, bite):
+        assert "Seq Scan on assets" not in found
+        assert "Seq Scan on library_files" not in found
+        assert "SCAN a" not in found
+        assert "SCAN f" not in found

@@ -180,6 +180,23 @@ def test_a_batch_with_one_request_that_cannot_be_met_admits_none(control: Contro
     assert not service.ListThumbnails(pb.ListThumbnailsRequest(file=file)).thumbnails
 
 
+@pytest.mark.parametrize("is_wrong_first", [True, False])
+@pytest.mark.parametrize("library", ["unheard-of", "films"])
+def test_a_batch_that_names_a_file_in_a_wrong_library_too_admits_none(
+    control: ControlPlane, library: str, *, is_wrong_first: bool
+) -> None:
+    (file,) = add_pictures(control, "photos", 1)
+    add_pictures(control, "films", 1)
+    wrong = f"libraries/{library}/files/{number(file)}"
+    named = [wrong, file] if is_wrong_first else [file, wrong]
+    service = control.client.thumbnail_service
+    request = pb.BatchRequestThumbnailsRequest(requests=[{"file": one} for one in named])
+    found = refusal(service.BatchRequestThumbnails, request)
+    assert found.code is StatusCode.NOT_FOUND
+    assert wrong in found.text
+    assert not service.ListThumbnails(pb.ListThumbnailsRequest(file=file)).thumbnails
+
+
 @pytest.mark.parametrize("count", [0, 501])
 def test_a_batch_has_a_size(control: ControlPlane, count: int) -> None:
     (file,) = add_pictures(control, "photos", 1)

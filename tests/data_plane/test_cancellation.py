@@ -1,20 +1,26 @@
-"""Whatever runs is cancelled within two seconds and leaves nothing behind."""
+"""Whatever runs is cancelled within two seconds, a decode in half a one, and leaves nothing."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from control_plane.policy import libraries, trash
+from data_plane import media
+from data_plane.executor import Cancelled
 from data_plane.scratch import Scratch
+from mediaplane.protocol.values import JobKind
 from tests.support.databases import Databases
-from tests.support.planes import Desk, Worker
+from tests.support.planes import LIBRARY, Desk, Worker
+from tests.support.studio import Studio, film, hold_decoder
 from tests.support.waiting import eventually, promptly
 
 LONG_SECONDS = 3600
 SCRATCH_BYTES = 5000
 PROMISED_SECONDS = 2.0
+DECODE_PROMISED_SECONDS = 0.5
 
 
 @contextmanager
@@ -88,3 +94,61 @@ def test_a_job_that_waits_is_cancelled_at_once_with_its_items(desk: Desk) -> Non
     desk.cancel(job_id)
     assert desk.job(job_id)["status"] == "cancelled"
     assert [item["status"] for item in desk.items(job_id)] == ["cancelled"] * 2
+
+
+@pytest.fixture
+def studio(desk: Desk, database: Databases, tmp_path: Path, loops: None) -> Studio:
+    """A studio with a video that nobody has read yet."""
+    root = tmp_path / "library"
+    root.mkdir()
+    film(root / "a.mp4", frames=500)
+    desk.add_library(root)
+    studio = Studio(desk, database.data, tmp_path / "state")
+    with studio.worker(image_slots=0, video_slots=0):
+        assert desk.run(JobKind.SCAN)["status"] == "completed"
+    return studio
+
+
+def pause(desk: Desk) -> None:
+    with desk.database.write() as conn:
+        libraries.change(conn, None, LIBRARY, {"is_active": False})
+
+
+def remove(desk: Desk) -> None:
+    with desk.database.write() as conn:
+        trash.delete(conn, None, LIBRARY)
+
+
+@pytest.mark.parametrize("stop", [pause, remove])
+def test_a_decode_ends_soon_after_its_library_is_paused_or_removed_and_leaves_nothing(
+    studio: Studio, database: Databases, stop: Callable[[Desk], None]
+) -> None:
+    # So seldom that only the bell can be in time.
+    rarely = {"progress_seconds": LONG_SECONDS, "lease_seconds": LONG_SECONDS}
+    with studio.worker(decoder_memory_bytes=1 << 30, **rarely) as worker:
+        database.control.bell = worker._bell
+
+        def seconds_to_the_end() -> float:
+            studio.desk.change("UPDATE libraries SET is_active = true, deleted_at = NULL")
+            hold_decoder()
+            assert studio.asset(b"a.mp4")["status"] == "extracting"
+            asked_at = time.monotonic()
+            stop(studio.desk)
+            assert studio.wait_for(b"a.mp4", "pending", "proxied")["status"] == "pending"
+            eventually(lambda: studio.scratch() == [])
+            return time.monotonic() - asked_at
+
+        seconds_to_the_end()  # a worker that has just started looks by itself
+        promptly(seconds_to_the_end, DECODE_PROMISED_SECONDS)
+    assert studio.cached() == set()
+
+
+def test_what_was_claimed_before_its_library_was_paused_is_not_begun(studio: Studio) -> None:
+    asset = dict(studio.asset(b"a.mp4"))
+    thumbnail = studio.thumbnail(studio.add_thumbnail(b"a.mp4"))
+    assert thumbnail is not None
+    pause(studio.desk)
+    with pytest.raises(Cancelled):
+        media.extract_task(studio.data, asset)
+    with pytest.raises(Cancelled):
+        media.thumbnail_task(studio.data, dict(thumbnail))

@@ -5,6 +5,7 @@ import os
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from data_plane import pipeline
 from data_plane.cache import AssetFile, asset_path
 from data_plane.decoders.decoder import Kill
 from data_plane.decoders.messages import Done, Failed, FrameMeasure, Order
+from data_plane.worker import Worker
 from mediaplane.protocol.database import lock
 from mediaplane.protocol.duplicates import DUPLICATES
 from mediaplane.protocol.values import JobKind
+from mediaplane.protocol.versions import version_of
 from tests.support.databases import Databases
 from tests.support.planes import Desk
 from tests.support.rows import Rows
@@ -334,6 +337,68 @@ def test_a_scan_during_the_decode_has_the_new_state_decoded_next(
         asset = studio.wait_for(b"a.jpg", "proxied", "failed")
     assert changes == [], "nothing happened in between"
     assert (asset["status"], asset["width"], asset["retry_count"]) == ("proxied", 500, 2)
+
+
+def meddled_once(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, meddle: Callable[[], None]
+) -> list[Callable[[], None]]:
+    """Have something happen once what was made of an asset is in the cache; empty when it has."""
+    write, meddling = worker._pipeline._write, [meddle]
+
+    def note(*ending: Any) -> str:
+        if meddling:
+            meddling.pop()()
+        return write(*ending)
+
+    monkeypatch.setattr(worker._pipeline, "_write", note)
+    return meddling
+
+
+def test_what_was_made_of_a_state_that_a_scan_has_replaced_leaves_the_cache(
+    studio: Studio, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(root, b"a.jpg", photo(640, 480))
+    studio.desk.add_library(root)
+    scan(studio)
+    first = studio.desk.files()[b"a.jpg"]
+    made: set[str] = set()
+
+    def change() -> None:
+        made.update(studio.cached())
+        put(root, b"a.jpg", photo(500, 400))
+        info = (root / "a.jpg").stat()
+        studio.desk.change("UPDATE library_files SET size_bytes = :size, mtime_ns = :mtime",
+                           size=info.st_size, mtime=info.st_mtime_ns)  # fmt: skip
+
+    studio.desk.change("UPDATE assets SET status = 'completed'")  # not yet
+    with studio.worker() as worker:
+        left = meddled_once(worker, monkeypatch, change)
+        studio.desk.change("UPDATE assets SET status = 'pending'")
+        asset = studio.wait_for(b"a.jpg", "proxied", "failed")
+    assert (asset["width"], left) == (500, [])
+    assert len(made) == 2
+    assert all(version_of(first["size_bytes"], first["mtime_ns"]) in name for name in made)
+    assert len(studio.cached()) == 2
+    assert all(asset["version"] in name for name in studio.cached())
+
+
+def test_what_somebody_else_makes_as_well_is_left_to_them(
+    studio: Studio, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(root, b"a.jpg", photo())
+    studio.desk.add_library(root)
+    scan(studio)
+
+    def take_over() -> None:
+        studio.desk.change("UPDATE assets SET lease_epoch = 7, worker_id = 'another'")
+
+    studio.desk.change("UPDATE assets SET status = 'completed'")  # not yet
+    with studio.worker() as worker:
+        left = meddled_once(worker, monkeypatch, take_over)
+        studio.desk.change("UPDATE assets SET status = 'pending'")
+        eventually(lambda: worker._pipeline.ended == {"assets.lost": 1})
+    assert left == []
+    assert len(studio.cached()) == 2
 
 
 def test_a_scan_that_is_being_taken_over_is_waited_for(
