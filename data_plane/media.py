@@ -115,8 +115,9 @@ def extract_task(database: Database, asset: Row) -> ExtractTask:
     """Read what is to be made of a claimed asset."""
     bound = {"library": asset["library_id"], "path": asset["rel_path"]}
     with database.read() as conn:
-        row = conn.execute(_OF_ASSET, bound).mappings().one()
-    if row["is_missing"]:
+        row = conn.execute(_OF_ASSET, bound).mappings().first()
+    # A purge takes the files before the assets, and a library may come back in between.
+    if row is None or row["is_missing"]:
         raise Fail("not_found", "It was not there at the last scan.")
     policy = row["sampling_policy"] or {}
     policy = json.loads(policy) if isinstance(policy, str) else policy

@@ -18,9 +18,10 @@ class _Family(NamedTuple):
     children: tuple[tuple[str, str], ...]  # each with the column that refers to the table
 
 
+# Files before assets: a scan brings back the assets of files that are new to it, and of no others.
 _FAMILIES = (
-    _Family("assets", "rel_path", (("video_frames", "asset_id"),)),
     _Family("library_files", "rel_path", (("thumbnails", "file_id"),)),
+    _Family("assets", "rel_path", (("video_frames", "asset_id"),)),
     _Family(
         "scan_sessions",
         "id DESC",

@@ -274,6 +274,19 @@ def test_a_file_that_is_gone_fails_and_comes_back_with_the_next_scan(
         assert studio.wait_for(b"a.jpg", "proxied")["retry_count"] == 1
 
 
+def test_an_asset_of_which_no_file_is_known_fails_and_is_made_once_a_scan_finds_it(
+    studio: Studio, root: Path
+) -> None:
+    put(root, b"a.jpg", photo())
+    studio.desk.add_library(root)
+    scan(studio)
+    studio.desk.change("DELETE FROM library_files")
+    with studio.worker():
+        assert studio.wait_for(b"a.jpg", "failed", "proxied")["error_code"] == "not_found"
+        assert studio.desk.run(JobKind.SCAN)["status"] == "completed"
+        assert studio.wait_for(b"a.jpg", "proxied")["retry_count"] == 1
+
+
 @pytest.mark.parametrize("change", ["deleted_at = 1", "is_active = false"])
 def test_libraries_in_the_trash_or_paused_are_left_alone(
     studio: Studio, root: Path, change: str
