@@ -10,8 +10,10 @@ from typing import Any
 from sqlalchemy import Connection
 
 from control_plane.store.sql import prepared
+from mediaplane.protocol import gate
 from mediaplane.protocol.bulk import update_many
 from mediaplane.protocol.driver import Row
+from mediaplane.protocol.machines import ASSETS
 from mediaplane.protocol.values import ScanChange
 
 # Known files `f` whose names the entries `e` of a chunk give to other files, or to none.
@@ -24,6 +26,10 @@ _VACATED = (
 )
 _REPLACED = f"{_VACATED} AND f.inode <> e.inode"
 _KEY = ("size_bytes", "mtime_ns", "device", "inode", "media_type")
+_TABLES = ("library_files", "assets")
+# What a worker met who looked for an asset while its file was elsewhere already: nothing, or
+# another file. Of what has moved it says nothing.
+_IS_OF_OLD_NAME = "error_code IN ('not_found', 'changed')"
 
 
 def before_replaced(conn: Connection, session: Row, upto: int) -> int | None:
@@ -146,9 +152,8 @@ def _places(moves: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 def _rename(
     conn: Connection, library_id: str, places: Mapping[bytes, bytes], *, is_stamped: bool
 ) -> None:
-    stamp = ", updated_at = {now}" if is_stamped else ""
-    for table in ("library_files", "assets"):
-        # By way of names that no file has: each may be taken by a row that is still to move.
+    # By way of names that no file has: each may be taken by a row that is still to move.
+    for table in _TABLES:
         update_many(
             conn,
             f"UPDATE {table} SET rel_path = {{name}}{{source}}"
@@ -156,14 +161,13 @@ def _rename(
             {"name": "BYTEA", "library": "TEXT", "old_name": "BYTEA"},
             [(b"\0" + new, library_id, old) for old, new in places.items()],
         )
-        conn.execute(
-            prepared(
-                conn,
-                f"UPDATE {table} SET rel_path = substr(rel_path, 2){stamp}"
-                " WHERE library_id = :library AND rel_path < :names",
-            ),
-            {"library": library_id, "names": b"\1"},
-        )
+    bound = {"library": library_id, "names": b"\1"}
+    on_their_way = "library_id = :library AND rel_path < :names"
+    gate.take_all(conn, ASSETS, "rediscover", f"{on_their_way} AND {_IS_OF_OLD_NAME}", bound)
+    stamp = ", updated_at = {now}" if is_stamped else ""
+    for table in _TABLES:
+        arrive = f"UPDATE {table} SET rel_path = substr(rel_path, 2){stamp} WHERE {on_their_way}"
+        conn.execute(prepared(conn, arrive), bound)
 
 
 def _forget_born(conn: Connection, bound: dict[str, Any]) -> int:

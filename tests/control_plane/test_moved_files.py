@@ -158,6 +158,52 @@ def test_a_move_counts_neither_as_new_nor_as_missing(database: Databases) -> Non
     assert (session["new_files"], session["changed_files"], session["missing_files"]) == (1, 0, 1)
 
 
+def add_assets(database: Databases, *paths: bytes, **columns: Any) -> None:
+    """Add pictures in the state of the files that `known` describes."""
+    with database.control.write() as conn:
+        for path in paths:
+            row = {"library_id": LIBRARY, "rel_path": path, "mtime": 5 / 1e9, "size": 10}
+            Rows(conn).add("assets", **row, **EARLIER, **columns)
+
+
+def states_of(database: Databases) -> dict[bytes, tuple[str, str | None]]:
+    return {path: (row["status"], row["error_code"]) for path, row in assets_of(database).items()}
+
+
+@pytest.mark.usefixtures("chunk")
+@pytest.mark.parametrize("code", ["not_found", "changed"])
+def test_a_picture_that_was_looked_for_under_its_old_name_is_processed_under_its_new_one(
+    database: Databases, code: str
+) -> None:
+    known_library(
+        database, *(known(path, n, media_type="image") for n, path in enumerate([b"a", b"b", b"c"]))
+    )
+    add_assets(database, b"a", b"b", b"c", status="failed", error_code=code)
+    absorbed(database, [seen(b"b", 0, media_type="image"), seen(b"z", 1, media_type="image")], b"a")
+    states = states_of(database)
+    assert states == {b"b": ("pending", None), b"z": ("pending", None), b"c": ("failed", code)}
+
+
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_a_picture_that_cannot_be_decoded_is_not_tried_again_under_its_new_name(
+    database: Databases, is_batch: bool
+) -> None:
+    known_library(database, known(b"a", 1, media_type="image"), known(b"b", 2, media_type="image"))
+    add_assets(database, b"a", status="failed", error_code="unsupported")
+    add_assets(database, b"b", status="failed", error_code="not_found")
+    scan = start_scan(database)
+    new = [seen(b"y", 1, media_type="image"), seen(b"z", 2, media_type="image")]
+    if is_batch:
+        scan.stage_new(*new)
+    else:
+        scan.stage("seen", *new)
+    scan.stage("missing", {"rel_path": b"a"}, {"rel_path": b"b"})
+    scan.walked(new_files=2, missing_files=2, seen_files=3)
+    scan.absorbed()
+    states = states_of(database)
+    assert states == {b"y": ("failed", "unsupported"), b"z": ("pending", None)}
+
+
 def test_a_replaced_file_waits_for_the_end_of_the_walk(database: Databases) -> None:
     known_library(database, known(b"a", 11, **content(1)), known(b"b", 12))
     scan = start_scan(database)
