@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from control_plane.store.assets import IS_OF_OLD_NAME
 from control_plane.store.sql import prepared
 from mediaplane.protocol import gate
 from mediaplane.protocol.bulk import update_many
@@ -27,9 +28,6 @@ _VACATED = (
 _REPLACED = f"{_VACATED} AND f.inode <> e.inode"
 _KEY = ("size_bytes", "mtime_ns", "device", "inode", "media_type")
 _TABLES = ("library_files", "assets")
-# What a worker met who looked for an asset while its file was elsewhere already: nothing, or
-# another file. Of what has moved it says nothing.
-_IS_OF_OLD_NAME = "error_code IN ('not_found', 'changed')"
 
 
 def before_replaced(conn: Connection, session: Row, upto: int) -> int | None:
@@ -163,7 +161,7 @@ def _rename(
         )
     bound = {"library": library_id, "names": b"\1"}
     on_their_way = "library_id = :library AND rel_path < :names"
-    gate.take_all(conn, ASSETS, "rediscover", f"{on_their_way} AND {_IS_OF_OLD_NAME}", bound)
+    gate.take_all(conn, ASSETS, "rediscover", f"{on_their_way} AND {IS_OF_OLD_NAME}", bound)
     stamp = ", updated_at = {now}" if is_stamped else ""
     for table in _TABLES:
         arrive = f"UPDATE {table} SET rel_path = substr(rel_path, 2){stamp} WHERE {on_their_way}"
