@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from control_plane.store.assets import IS_OF_OLD_NAME
+from control_plane.store import assets, files
 from control_plane.store.sql import prepared
 from mediaplane.protocol import gate
 from mediaplane.protocol.bulk import update_many
@@ -161,7 +161,7 @@ def _rename(
         )
     bound = {"library": library_id, "names": b"\1"}
     on_their_way = "library_id = :library AND rel_path < :names"
-    gate.take_all(conn, ASSETS, "rediscover", f"{on_their_way} AND {IS_OF_OLD_NAME}", bound)
+    gate.take_all(conn, ASSETS, "rediscover", f"{on_their_way} AND {assets.IS_OF_OLD_NAME}", bound)
     stamp = ", updated_at = {now}" if is_stamped else ""
     for table in _TABLES:
         arrive = f"UPDATE {table} SET rel_path = substr(rel_path, 2){stamp} WHERE {on_their_way}"
@@ -170,25 +170,15 @@ def _rename(
 
 def _forget_born(conn: Connection, bound: dict[str, Any]) -> int:
     """Delete the rows that this scan made for the new names, now at the old ones; count them."""
-    born = (
-        " WHERE library_id = :library AND created_at >= :began AND rel_path IN"
-        " (SELECT e.rel_path FROM scan_entries e WHERE e.session_id = :session"
+    query = prepared(
+        conn,
+        "SELECT f.id FROM library_files f WHERE f.library_id = :library AND f.created_at >= :began"
+        " AND f.rel_path IN (SELECT e.rel_path FROM scan_entries e WHERE e.session_id = :session"
         " AND e.id <= :upto AND e.change = :change)"
+        # Thumbnails that somebody asked for stay with their file.
+        " AND NOT EXISTS (SELECT 1 FROM thumbnails t WHERE t.file_id = f.id)",
     )
-    conn.execute(
-        prepared(
-            conn,
-            f"DELETE FROM assets{born} AND status = 'pending' AND NOT EXISTS"
-            " (SELECT 1 FROM video_frames v WHERE v.asset_id = assets.id)",
-        ),
-        bound,
-    )
-    deleted = conn.execute(
-        prepared(
-            conn,
-            f"DELETE FROM library_files{born} AND NOT EXISTS"
-            " (SELECT 1 FROM thumbnails t WHERE t.file_id = library_files.id)",
-        ),
-        bound,
-    )
-    return deleted.rowcount
+    born = list(conn.scalars(query, bound))
+    assets.forget(conn, [asset.id for asset in assets.of_files(conn, born).values()])
+    files.forget(conn, born)
+    return len(born)

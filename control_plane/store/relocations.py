@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from control_plane.store import assets
+from control_plane.store import assets, files
 from control_plane.store.sql import prepared
 from mediaplane.protocol.bulk import update_many
 from mediaplane.protocol.clock import database_time
@@ -62,7 +62,7 @@ def follow(conn: Connection, tenant_id: str, ids: Sequence[int]) -> int:
     moves = _find(conn, tenant_id, these, {"ids": id_list(ids, dialect)})
     if moves:
         _forget_second_assets(conn, moves)
-        _forget_new_files(conn, moves)
+        files.forget(conn, [row["new_id"] for row in moves])
         _rename(conn, moves)
         moved = assets.of_files(conn, [row["old_id"] for row in moves])
         assets.look_again(conn, [asset.id for asset in moved.values()])
@@ -90,13 +90,6 @@ def _forget_second_assets(conn: Connection, moves: Sequence[Row]) -> None:
         if old and new:
             second.append(old.id if old.version is None else new.id)
     assets.forget(conn, second)
-
-
-def _forget_new_files(conn: Connection, moves: Sequence[Row]) -> None:
-    dialect = conn.dialect.name
-    statement = f"DELETE FROM library_files WHERE {among('id', 'ids', dialect)}"
-    ids = id_list([row["new_id"] for row in moves], dialect)
-    conn.execute(prepared(conn, statement), {"ids": ids})
 
 
 def _rename(conn: Connection, moves: Sequence[Row]) -> None:

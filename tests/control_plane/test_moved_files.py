@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 
 from control_plane.policy import discovery
-from mediaplane.protocol.tables import library_files, video_frames
+from mediaplane.protocol.tables import assets, library_files, video_frames
 from tests.support import worker
 from tests.support.databases import Databases
 from tests.support.files import content, digest, summarise_all
@@ -202,6 +202,36 @@ def test_a_picture_that_cannot_be_decoded_is_not_tried_again_under_its_new_name(
     scan.absorbed()
     states = states_of(database)
     assert states == {b"y": ("failed", "unsupported"), b"z": ("pending", None)}
+
+
+@pytest.mark.parametrize("is_asked_for", [True, False])
+@pytest.mark.parametrize("status", ["pending", "extracting", "proxied", "failed"])
+def test_no_asset_is_left_without_a_file_when_a_new_name_turns_out_to_be_a_move(
+    database: Databases, status: str, is_asked_for: bool
+) -> None:
+    known_library(database, known(b"a", 1, media_type="video"), known(b"k", 9, media_type=None))
+    add_assets(database, b"a", type="video", status="proxied", version="old")
+    before = assets_of(database)[b"a"]["id"]
+    scan = start_scan(database)
+    scan.stage_new(seen(b"z", 1, media_type="video"))
+    worker.began(database.data, scan.session_id)
+    assert scan.absorbed() == 1
+    born = assets_of(database)[b"z"]["id"]
+    with database.control.write() as conn:
+        conn.execute(update(assets).where(assets.c.id == born).values(status=status))
+        conn.execute(
+            insert(video_frames), {"asset_id": born, "timestamp_ms": 0, "is_keyframe": True}
+        )
+        if is_asked_for:
+            Rows(conn).add("thumbnails", file_id=ids(database)[b"z"])
+    scan.stage("missing", {"rel_path": b"a"})
+    scan.walked(new_files=1, missing_files=1, seen_files=2)
+    scan.absorbed()
+    found = assets_of(database)
+    assert (found[b"z"]["id"], found[b"z"]["status"]) == (before, "proxied")
+    kept = {b"a", b"z"} if is_asked_for else {b"z"}
+    assert set(found) == kept
+    assert set(files_of(database)) == kept | {b"k"}
 
 
 def test_a_replaced_file_waits_for_the_end_of_the_walk(database: Databases) -> None:
