@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -13,7 +14,7 @@ from sqlalchemy import Connection, event, insert, select, text, update
 from control_plane.policy import regrouping, retention, trash
 from control_plane.store import trash as trash_rows
 from mediaplane.protocol.database import Database
-from mediaplane.protocol.tables import jobs, libraries, metadata
+from mediaplane.protocol.tables import jobs, libraries, metadata, video_frames
 from mediaplane.protocol.values import Plane
 from mediaplane.v1 import library_service_pb2 as pb
 from mediaplane.v1.job_service_pb2 import RetryJobRequest
@@ -161,6 +162,25 @@ def test_a_library_that_was_purged_in_part_is_whole_after_its_next_scan(
     assert scan.verdict == ("succeeded", None)
     names = {picture["rel_path"] for picture in pictures}
     assert set(files_of(database)) == set(assets_of(database)) == names
+
+
+@pytest.mark.parametrize("purged_rows", range(1, 9))
+def test_a_video_that_lost_frames_to_a_purge_is_processed_again(
+    database: Databases, monkeypatch: pytest.MonkeyPatch, purged_rows: int
+) -> None:
+    monkeypatch.setattr(trash, "PURGED_ROWS", purged_rows)
+    with database.control.write() as conn:
+        add_library(conn, LIBRARY, deleted_at=1)
+        for path in (b"a", b"b"):
+            asset = add(conn, "assets", library_id=LIBRARY, rel_path=path, type="video", mtime=1,
+                        size=1, status="proxied")  # fmt: skip
+            for moment in range(3):
+                add(conn, "video_frames", asset_id=asset, timestamp_ms=moment, is_keyframe=True)
+    bite(database.control, LIBRARY)
+    with database.control.read() as conn:
+        frames = Counter(conn.scalars(select(video_frames.c.asset_id)))
+    for asset in assets_of(database).values():
+        assert asset["status"] == ("proxied" if frames[asset["id"]] == 3 else "pending")
 
 
 def test_the_jobs_of_a_purged_library_keep_their_history(control: ControlPlane) -> None:
