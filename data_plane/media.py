@@ -23,6 +23,7 @@ from mediaplane.protocol.values import DEGRADED, HashAlgorithm, MediaType, Thumb
 from mediaplane.protocol.write_paths import DELETE_THUMBNAILS, RECORD_FRAMES
 
 _BATCH = 1000
+_WAS_NOT_THERE = "It was not there at the last scan."
 _DEGRADED_MESSAGE = "Part of the file could not be decoded; the picture shows the rest."
 
 # Of a paused library nothing is read, not even for somebody who waits. The type is a range, so that
@@ -55,13 +56,17 @@ _ORIGINAL = (
     " l.sampling_policy, f.is_missing, l.is_active AND l.deleted_at IS NULL AS is_in_use"
     " FROM library_files f JOIN libraries l ON l.slug = f.library_id WHERE "
 )
-_OF_ASSET = text(_ORIGINAL + "f.library_id = :library AND f.rel_path = :path")
+# By the name that it has now: a scan may have followed its file since it was claimed.
+_OF_ASSET = text(
+    _ORIGINAL + "f.library_id = :library"
+    " AND f.rel_path = (SELECT a.rel_path FROM assets a WHERE a.id = :asset)"
+)
 _OF_THUMBNAIL = text(_ORIGINAL + "f.id = :file AND l.deleted_at IS NULL")
 _PROCESSED = text(
     "SELECT id, is_degraded FROM assets"
     " WHERE library_id = :library AND rel_path = :path AND version = :version"
 )
-_NOW_THERE = text("SELECT size_bytes, mtime_ns FROM library_files WHERE id = :file")
+_NOW_THERE = text("SELECT size_bytes, mtime_ns, rel_path FROM library_files WHERE id = :file")
 _OLD_FRAMES = text("DELETE FROM video_frames WHERE asset_id = :asset")
 _FINISHED = (
     "SELECT t.id FROM thumbnails t WHERE t.group_key = :group AND t.status IN ('ready', 'failed')"
@@ -114,12 +119,15 @@ def paused_libraries(conn: Connection) -> set[str]:
 
 def extract_task(database: Database, asset: Row) -> ExtractTask:
     """Read what is to be made of a claimed asset."""
-    bound = {"library": asset["library_id"], "path": asset["rel_path"]}
+    bound = {"library": asset["library_id"], "asset": asset["id"]}
     with database.read() as conn:
-        row = conn.execute(_OF_ASSET, bound).mappings().one()
+        row = conn.execute(_OF_ASSET, bound).mappings().first()
+    # A purge takes the files before the assets, and a library may come back in between.
+    if row is None:
+        raise Fail("not_found", _WAS_NOT_THERE)
     _check_is_in_use(row)
     if row["is_missing"]:
-        raise Fail("not_found", "It was not there at the last scan.")
+        raise Fail("not_found", _WAS_NOT_THERE)
     policy = row["sampling_policy"] or {}
     policy = json.loads(policy) if isinstance(policy, str) else policy
     return ExtractTask(
@@ -174,10 +182,17 @@ def cleanup_task(database: Database, cleanup: Row) -> CleanupTask:
     return CleanupTask(forget)
 
 
-def is_outdated(conn: Connection, original: Original) -> bool:
-    """Tell whether a scan knows the file in another state by now."""
+def is_outdated(conn: Connection, original: Original, *, is_made: bool) -> bool:
+    """Tell whether a scan knows the file in another state by now.
+
+    Or by another name, where nothing was made of what has the old one.
+    """
     row = conn.execute(_NOW_THERE, {"file": original.file_id}).first()
-    return row is not None and tuple(row) != (original.size_bytes, original.mtime_ns)
+    if row is None:
+        return False
+    is_renamed = bytes(row.rel_path) != original.rel_path
+    state = (row.size_bytes, row.mtime_ns)
+    return state != (original.size_bytes, original.mtime_ns) or (is_renamed and not is_made)
 
 
 def extraction_columns(result: Extraction) -> dict[str, Any]:

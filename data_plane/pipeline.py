@@ -313,7 +313,7 @@ class Pipeline:
             if line is ASSET_LINE and original:
                 # As whoever takes over a scan: before that has ended, nobody knows the new state.
                 lock(conn, DUPLICATES)
-                if media.is_outdated(conn, original):
+                if media.is_outdated(conn, original, is_made=step == line.complete):
                     step, values = line.release, {}  # it is of what is not there any more
             if line is THUMBNAIL_LINE and step == "fail":
                 values = values | {"retry_after": _retry_after(conn, held.row, values)}

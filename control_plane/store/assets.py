@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import Connection, select
 
@@ -11,6 +12,7 @@ from mediaplane.protocol import gate
 from mediaplane.protocol.database import Topic, changed
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.machines import ASSETS
+from mediaplane.protocol.statements import among, id_list
 from mediaplane.protocol.tables import assets, libraries, library_files, video_frames
 from mediaplane.protocol.values import AssetStatus
 
@@ -20,6 +22,9 @@ _CHOSEN = {
 }
 _ACTIVE = "l.is_active AND l.deleted_at IS NULL"
 _IMAGES, _VIDEOS = (f"status = 'pending' AND a.type = '{kind}'" for kind in ("image", "video"))
+# What a worker met who looked for an asset while its file was elsewhere already: nothing, or
+# another file. Of what has moved it says nothing.
+IS_OF_OLD_NAME = "error_code IN ('not_found', 'changed')"
 # A value and no EXISTS, which PostgreSQL would join: it may read all files to find a few.
 _IS_THERE = (
     "(SELECT NOT f.is_missing FROM library_files f"
@@ -97,6 +102,33 @@ def retry_some(
     bound = {"library": library_id, "after": after_id, "limit": limit}
     changed(conn, Topic.WORK)
     return [row["id"] for row in gate.take_all(conn, ASSETS, "retry", these, bound)]
+
+
+def of_files(conn: Connection, file_ids: Sequence[int]) -> dict[int, Any]:
+    """Return id and version of the assets of files, by the ids of the files."""
+    dialect = conn.dialect.name
+    query = prepared(
+        conn,
+        "SELECT f.id AS file_id, a.id, a.version FROM library_files f JOIN assets a"
+        " ON a.library_id = f.library_id AND a.rel_path = f.rel_path"
+        f" WHERE {among('f.id', 'ids', dialect)}",
+    )
+    return {row.file_id: row for row in conn.execute(query, {"ids": id_list(file_ids, dialect)})}
+
+
+def forget(conn: Connection, ids: Sequence[int]) -> None:
+    """Delete assets, those at work too: whoever is at one has lost it, and the rest is swept."""
+    dialect = conn.dialect.name
+    for table, column in (("video_frames", "asset_id"), ("assets", "id")):
+        statement = f"DELETE FROM {table} WHERE {among(column, 'ids', dialect)}"
+        conn.execute(prepared(conn, statement), {"ids": id_list(ids, dialect)})
+
+
+def look_again(conn: Connection, ids: Sequence[int]) -> None:
+    """Have those assets processed that were not found under the names they had before."""
+    dialect = conn.dialect.name
+    these = f"{among('id', 'ids', dialect)} AND {IS_OF_OLD_NAME}"
+    gate.take_all(conn, ASSETS, "rediscover", these, {"ids": id_list(ids, dialect)})
 
 
 def resting(

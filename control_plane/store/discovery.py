@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 
 from control_plane.store import batches, moves
 from control_plane.store.batches import Chunk
+from control_plane.store.hashing import drop_hashes
 from control_plane.store.sql import prepared
 from mediaplane.protocol import gate
 from mediaplane.protocol.clock import database_time
@@ -29,16 +30,20 @@ _ENTRIES = _Source(
 )
 _UNPACKED = _Source(f"{batches.TABLE} e", "true")
 
+# Other present names of a file on a disk that have its hash.
+_HASHED_NAMES = (
+    "SELECT 1 FROM library_files o WHERE NOT o.is_missing"
+    " AND o.size_bytes = {file}.size_bytes AND o.device = {file}.device"
+    " AND o.inode = {file}.inode AND o.content_hash IS NOT NULL AND {other}"
+    " AND o.library_id NOT IN (SELECT slug FROM libraries WHERE tenant_id <> :tenant)"
+)
 # The device is left out: its number may change with every mount, and the rest identifies a file.
 # A hard link that comes back leaves the hash with the name that has it by now.
 _SAME = (
     "library_files.size_bytes = excluded.size_bytes"
     " AND library_files.mtime_ns = excluded.mtime_ns"
-    " AND library_files.inode = excluded.inode"
-    " AND NOT EXISTS (SELECT 1 FROM library_files o WHERE NOT o.is_missing"
-    " AND o.size_bytes = excluded.size_bytes AND o.device = excluded.device"
-    " AND o.inode = excluded.inode AND o.content_hash IS NOT NULL AND o.id <> library_files.id"
-    " AND o.library_id NOT IN (SELECT slug FROM libraries WHERE tenant_id <> :tenant))"
+    " AND library_files.inode = excluded.inode AND NOT EXISTS"
+    f" ({_HASHED_NAMES.format(file='excluded', other='o.id <> library_files.id')})"
 )
 
 
@@ -74,6 +79,8 @@ def absorb_seen(conn: Connection, session: Row, upto: int) -> None:
     bound = _bound(conn, session, upto, ScanChange.SEEN)
     touched = _hashes(conn, _ENTRIES, bound)
     _enter(conn, _ENTRIES, bound)
+    if touched:
+        _drop_second_hashes(conn, _ENTRIES, bound)
     _add_assets(conn, _ENTRIES, bound)
     _renew_assets(conn, _ENTRIES, bound)
     summarise(conn, touched)
@@ -90,6 +97,8 @@ def absorb_batches(conn: Connection, session: Row, chunk: Chunk) -> None:
     is_known = batches.is_known(conn, library, chunk, "library_files")
     touched = _hashes(conn, _UNPACKED, bound) if is_known else []
     _enter(conn, _UNPACKED, bound)
+    if touched:
+        _drop_second_hashes(conn, _UNPACKED, bound)
     if any(file[1] is not None for file in chunk.files):
         has_assets = batches.is_known(conn, library, chunk, "assets")
         _add_assets(conn, _UNPACKED, bound)
@@ -125,6 +134,25 @@ def _enter(conn: Connection, source: _Source, bound: dict[str, Any]) -> None:
         ),
         bound,
     )
+
+
+def _drop_second_hashes(conn: Connection, source: _Source, bound: dict[str, Any]) -> None:
+    """Leave the hash to the first of the names of a file that came back together.
+
+    PostgreSQL enters each as if the others were still away.
+    """
+    # Not EXISTS: PostgreSQL might read all files to answer it.
+    names = _HASHED_NAMES.format(file="f", other="o.id < f.id")
+    query = prepared(
+        conn,
+        f"SELECT f.id FROM {source.table}"
+        " JOIN library_files f ON f.library_id = :library AND f.rel_path = e.rel_path"
+        f" WHERE {source.these} AND f.content_hash IS NOT NULL"
+        f" AND ({names} LIMIT 1) IS NOT NULL",
+    )
+    second = list(conn.scalars(query, bound))
+    if second:
+        drop_hashes(conn, second)
 
 
 def absorb_missing(conn: Connection, session: Row, upto: int) -> None:

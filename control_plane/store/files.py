@@ -1,10 +1,13 @@
-"""Pages of files."""
+"""Pages of files, and their end."""
+
+from collections.abc import Sequence
 
 from sqlalchemy import Connection, select, text
 
-from control_plane.store.sql import of_tenant
+from control_plane.store.sql import of_tenant, prepared
 from mediaplane.protocol.driver import Row
 from mediaplane.protocol.duplicates import GROUPABLE, GROUPABLE_OF_TENANT
+from mediaplane.protocol.statements import among, id_list
 from mediaplane.protocol.tables import libraries, library_files
 
 
@@ -78,3 +81,10 @@ def group_files_page(
         .limit(limit)
     )
     return list(conn.execute(query).mappings())
+
+
+def forget(conn: Connection, ids: Sequence[int]) -> None:
+    """Delete files to which nothing refers."""
+    dialect = conn.dialect.name
+    statement = f"DELETE FROM library_files WHERE {among('id', 'ids', dialect)}"
+    conn.execute(prepared(conn, statement), {"ids": id_list(ids, dialect)})

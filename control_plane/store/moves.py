@@ -9,9 +9,12 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from control_plane.store import assets, files
 from control_plane.store.sql import prepared
+from mediaplane.protocol import gate
 from mediaplane.protocol.bulk import update_many
 from mediaplane.protocol.driver import Row
+from mediaplane.protocol.machines import ASSETS
 from mediaplane.protocol.values import ScanChange
 
 # Known files `f` whose names the entries `e` of a chunk give to other files, or to none.
@@ -24,6 +27,7 @@ _VACATED = (
 )
 _REPLACED = f"{_VACATED} AND f.inode <> e.inode"
 _KEY = ("size_bytes", "mtime_ns", "device", "inode", "media_type")
+_TABLES = ("library_files", "assets")
 
 
 def before_replaced(conn: Connection, session: Row, upto: int) -> int | None:
@@ -146,9 +150,8 @@ def _places(moves: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 def _rename(
     conn: Connection, library_id: str, places: Mapping[bytes, bytes], *, is_stamped: bool
 ) -> None:
-    stamp = ", updated_at = {now}" if is_stamped else ""
-    for table in ("library_files", "assets"):
-        # By way of names that no file has: each may be taken by a row that is still to move.
+    # By way of names that no file has: each may be taken by a row that is still to move.
+    for table in _TABLES:
         update_many(
             conn,
             f"UPDATE {table} SET rel_path = {{name}}{{source}}"
@@ -156,37 +159,26 @@ def _rename(
             {"name": "BYTEA", "library": "TEXT", "old_name": "BYTEA"},
             [(b"\0" + new, library_id, old) for old, new in places.items()],
         )
-        conn.execute(
-            prepared(
-                conn,
-                f"UPDATE {table} SET rel_path = substr(rel_path, 2){stamp}"
-                " WHERE library_id = :library AND rel_path < :names",
-            ),
-            {"library": library_id, "names": b"\1"},
-        )
+    bound = {"library": library_id, "names": b"\1"}
+    on_their_way = "library_id = :library AND rel_path < :names"
+    gate.take_all(conn, ASSETS, "rediscover", f"{on_their_way} AND {assets.IS_OF_OLD_NAME}", bound)
+    stamp = ", updated_at = {now}" if is_stamped else ""
+    for table in _TABLES:
+        arrive = f"UPDATE {table} SET rel_path = substr(rel_path, 2){stamp} WHERE {on_their_way}"
+        conn.execute(prepared(conn, arrive), bound)
 
 
 def _forget_born(conn: Connection, bound: dict[str, Any]) -> int:
     """Delete the rows that this scan made for the new names, now at the old ones; count them."""
-    born = (
-        " WHERE library_id = :library AND created_at >= :began AND rel_path IN"
-        " (SELECT e.rel_path FROM scan_entries e WHERE e.session_id = :session"
+    query = prepared(
+        conn,
+        "SELECT f.id FROM library_files f WHERE f.library_id = :library AND f.created_at >= :began"
+        " AND f.rel_path IN (SELECT e.rel_path FROM scan_entries e WHERE e.session_id = :session"
         " AND e.id <= :upto AND e.change = :change)"
+        # Thumbnails that somebody asked for stay with their file.
+        " AND NOT EXISTS (SELECT 1 FROM thumbnails t WHERE t.file_id = f.id)",
     )
-    conn.execute(
-        prepared(
-            conn,
-            f"DELETE FROM assets{born} AND status = 'pending' AND NOT EXISTS"
-            " (SELECT 1 FROM video_frames v WHERE v.asset_id = assets.id)",
-        ),
-        bound,
-    )
-    deleted = conn.execute(
-        prepared(
-            conn,
-            f"DELETE FROM library_files{born} AND NOT EXISTS"
-            " (SELECT 1 FROM thumbnails t WHERE t.file_id = library_files.id)",
-        ),
-        bound,
-    )
-    return deleted.rowcount
+    born = list(conn.scalars(query, bound))
+    assets.forget(conn, [asset.id for asset in assets.of_files(conn, born).values()])
+    files.forget(conn, born)
+    return len(born)

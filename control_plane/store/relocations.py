@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
+from control_plane.store import assets, files
 from control_plane.store.sql import prepared
 from mediaplane.protocol.bulk import update_many
 from mediaplane.protocol.clock import database_time
@@ -60,8 +61,11 @@ def follow(conn: Connection, tenant_id: str, ids: Sequence[int]) -> int:
     # Once more: a thumbnail may have been asked for meanwhile.
     moves = _find(conn, tenant_id, these, {"ids": id_list(ids, dialect)})
     if moves:
-        _forget_new(conn, moves)
+        _forget_second_assets(conn, moves)
+        files.forget(conn, [row["new_id"] for row in moves])
         _rename(conn, moves)
+        moved = assets.of_files(conn, [row["old_id"] for row in moves])
+        assets.look_again(conn, [asset.id for asset in moved.values()])
     return len(moves)
 
 
@@ -77,18 +81,15 @@ def _find(conn: Connection, tenant_id: str, these: str, bound: dict[str, str]) -
     ]
 
 
-def _forget_new(conn: Connection, moves: Sequence[Row]) -> None:
-    dialect = conn.dialect.name
-    bound = {"ids": id_list([row["new_id"] for row in moves], dialect)}
-    their_assets = (
-        "(SELECT a.id FROM library_files f JOIN assets a ON a.library_id = f.library_id"
-        f" AND a.rel_path = f.rel_path WHERE {among('f.id', 'ids', dialect)})"
-    )
-    for column in ("video_frames.asset_id", "assets.id"):
-        table, _, _ = column.partition(".")
-        conn.execute(prepared(conn, f"DELETE FROM {table} WHERE {column} IN {their_assets}"), bound)
-    these = among("id", "ids", dialect)
-    conn.execute(prepared(conn, f"DELETE FROM library_files WHERE {these}"), bound)
+def _forget_second_assets(conn: Connection, moves: Sequence[Row]) -> None:
+    """Of two assets keep that of the old file, unless nothing was ever made of it."""
+    second = []
+    known = assets.of_files(conn, [row[key] for row in moves for key in ("old_id", "new_id")])
+    for row in moves:
+        old, new = known.get(row["old_id"]), known.get(row["new_id"])
+        if old and new:
+            second.append(old.id if old.version is None else new.id)
+    assets.forget(conn, second)
 
 
 def _rename(conn: Connection, moves: Sequence[Row]) -> None:

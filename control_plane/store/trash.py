@@ -1,12 +1,14 @@
 """Hides libraries, brings them back, and takes those in the trash out of the database."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
 from control_plane.store.sql import prepared
+from mediaplane.protocol import gate
 from mediaplane.protocol.driver import Row
+from mediaplane.protocol.machines import ASSETS
 from mediaplane.protocol.statements import among, id_list
 
 
@@ -18,9 +20,10 @@ class _Family(NamedTuple):
     children: tuple[tuple[str, str], ...]  # each with the column that refers to the table
 
 
+# Files before assets: a scan brings back the assets of files that are new to it, and of no others.
 _FAMILIES = (
-    _Family("assets", "rel_path", (("video_frames", "asset_id"),)),
     _Family("library_files", "rel_path", (("thumbnails", "file_id"),)),
+    _Family("assets", "rel_path", (("video_frames", "asset_id"),)),
     _Family(
         "scan_sessions",
         "id DESC",
@@ -139,17 +142,37 @@ def _remove(conn: Connection, family: _Family, slug: str, limit: int) -> int:
         limit=limit,
     )
     removed = 0
-    dialect = conn.dialect.name
+    bereft: set[int] = set()
     for child, column in family.children:
-        children = _ids(
-            conn,
-            f"SELECT id FROM {child} WHERE {among(column, 'parents', dialect)} LIMIT :limit",
-            parents=id_list(parents, dialect),
-            limit=limit - removed,
-        )
-        removed += _delete(conn, child, children)
+        children = _children(conn, child, column, parents, limit - removed)
+        removed += _delete(conn, child, list(children))
+        bereft.update(children.values())
     # Short of the limit, the children of all these are gone.
-    return removed + _delete(conn, family.table, parents[: limit - removed])
+    gone = parents[: limit - removed]
+    if family.table == "assets":
+        _remake(conn, bereft.difference(gone))
+    return removed + _delete(conn, family.table, gone)
+
+
+def _children(
+    conn: Connection, table: str, column: str, parents: list[int], limit: int
+) -> dict[int, int]:
+    """Return up to so many rows that refer to these, each with the one that it refers to."""
+    dialect = conn.dialect.name
+    query = prepared(
+        conn,
+        f"SELECT id, {column} FROM {table} WHERE {among(column, 'parents', dialect)} LIMIT :limit",
+    )
+    rows = conn.execute(query, {"parents": id_list(parents, dialect), "limit": limit})
+    return {row[0]: row[1] for row in rows}
+
+
+def _remake(conn: Connection, ids: Collection[int]) -> None:
+    """Have videos that lost some of their frames processed again, should the library come back."""
+    if ids:
+        dialect = conn.dialect.name
+        bound = {"ids": id_list(ids, dialect)}
+        gate.take_all(conn, ASSETS, "rediscover", among("id", "ids", dialect), bound)
 
 
 def _ids(conn: Connection, query: str, **bound: Any) -> list[int]:

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 
 from control_plane.policy import discovery
-from mediaplane.protocol.tables import library_files, video_frames
+from mediaplane.protocol.tables import assets, library_files, video_frames
 from tests.support import worker
 from tests.support.databases import Databases
 from tests.support.files import content, digest, summarise_all
@@ -156,6 +156,82 @@ def test_a_move_counts_neither_as_new_nor_as_missing(database: Databases) -> Non
     new = [seen(b"new %d" % number, 10 + number) for number in range(2)] + [seen(b"other", 99)]
     session = absorbed(database, new, b"old 0", b"old 1", b"old 2").session
     assert (session["new_files"], session["changed_files"], session["missing_files"]) == (1, 0, 1)
+
+
+def add_assets(database: Databases, *paths: bytes, **columns: Any) -> None:
+    """Add pictures in the state of the files that `known` describes."""
+    with database.control.write() as conn:
+        for path in paths:
+            row = {"library_id": LIBRARY, "rel_path": path, "mtime": 5 / 1e9, "size": 10}
+            Rows(conn).add("assets", **row, **EARLIER, **columns)
+
+
+def states_of(database: Databases) -> dict[bytes, tuple[str, str | None]]:
+    return {path: (row["status"], row["error_code"]) for path, row in assets_of(database).items()}
+
+
+@pytest.mark.usefixtures("chunk")
+@pytest.mark.parametrize("code", ["not_found", "changed"])
+def test_a_picture_that_was_looked_for_under_its_old_name_is_processed_under_its_new_one(
+    database: Databases, code: str
+) -> None:
+    known_library(
+        database, *(known(path, n, media_type="image") for n, path in enumerate([b"a", b"b", b"c"]))
+    )
+    add_assets(database, b"a", b"b", b"c", status="failed", error_code=code)
+    absorbed(database, [seen(b"b", 0, media_type="image"), seen(b"z", 1, media_type="image")], b"a")
+    states = states_of(database)
+    assert states == {b"b": ("pending", None), b"z": ("pending", None), b"c": ("failed", code)}
+
+
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_a_picture_that_cannot_be_decoded_is_not_tried_again_under_its_new_name(
+    database: Databases, is_batch: bool
+) -> None:
+    known_library(database, known(b"a", 1, media_type="image"), known(b"b", 2, media_type="image"))
+    add_assets(database, b"a", status="failed", error_code="unsupported")
+    add_assets(database, b"b", status="failed", error_code="not_found")
+    scan = start_scan(database)
+    new = [seen(b"y", 1, media_type="image"), seen(b"z", 2, media_type="image")]
+    if is_batch:
+        scan.stage_new(*new)
+    else:
+        scan.stage("seen", *new)
+    scan.stage("missing", {"rel_path": b"a"}, {"rel_path": b"b"})
+    scan.walked(new_files=2, missing_files=2, seen_files=3)
+    scan.absorbed()
+    states = states_of(database)
+    assert states == {b"y": ("failed", "unsupported"), b"z": ("pending", None)}
+
+
+@pytest.mark.parametrize("is_asked_for", [True, False])
+@pytest.mark.parametrize("status", ["pending", "extracting", "proxied", "failed"])
+def test_no_asset_is_left_without_a_file_when_a_new_name_turns_out_to_be_a_move(
+    database: Databases, status: str, is_asked_for: bool
+) -> None:
+    known_library(database, known(b"a", 1, media_type="video"), known(b"k", 9, media_type=None))
+    add_assets(database, b"a", type="video", status="proxied", version="old")
+    before = assets_of(database)[b"a"]["id"]
+    scan = start_scan(database)
+    scan.stage_new(seen(b"z", 1, media_type="video"))
+    worker.began(database.data, scan.session_id)
+    assert scan.absorbed() == 1
+    born = assets_of(database)[b"z"]["id"]
+    with database.control.write() as conn:
+        conn.execute(update(assets).where(assets.c.id == born).values(status=status))
+        conn.execute(
+            insert(video_frames), {"asset_id": born, "timestamp_ms": 0, "is_keyframe": True}
+        )
+        if is_asked_for:
+            Rows(conn).add("thumbnails", file_id=ids(database)[b"z"])
+    scan.stage("missing", {"rel_path": b"a"})
+    scan.walked(new_files=1, missing_files=1, seen_files=2)
+    scan.absorbed()
+    found = assets_of(database)
+    assert (found[b"z"]["id"], found[b"z"]["status"]) == (before, "proxied")
+    kept = {b"a", b"z"} if is_asked_for else {b"z"}
+    assert set(found) == kept
+    assert set(files_of(database)) == kept | {b"k"}
 
 
 def test_a_replaced_file_waits_for_the_end_of_the_walk(database: Databases) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,16 +11,24 @@ import pytest
 from grpc import StatusCode
 from sqlalchemy import Connection, event, insert, select, text, update
 
-from control_plane.policy import retention, trash
+from control_plane.policy import regrouping, retention, trash
 from control_plane.store import trash as trash_rows
 from mediaplane.protocol.database import Database
-from mediaplane.protocol.tables import jobs, libraries, metadata
+from mediaplane.protocol.tables import jobs, libraries, metadata, video_frames
 from mediaplane.protocol.values import Plane
 from mediaplane.v1 import library_service_pb2 as pb
 from mediaplane.v1.job_service_pb2 import RetryJobRequest
 from tests.support.control import SCAN, ControlPlane, at_once, refusal
 from tests.support.databases import Databases
 from tests.support.files import add_files, add_library, content, summarise_all
+from tests.support.reports import (
+    LIBRARY,
+    assets_of,
+    files_of,
+    known_library,
+    seen,
+    start_scan,
+)
 
 OF_LIBRARIES = (
     "video_frames", "thumbnails", "assets", "library_files", "scan_entries", "scan_batches",
@@ -126,6 +135,52 @@ def test_no_bite_is_larger_than_it_may_be_and_any_may_be_the_last_of_a_process(
         assert purged.removed_rows == 0  # jobs are let go of
     # Both scans, and the sweep that the end of a purge asks for.
     assert counts(database, ("libraries", "jobs")) == {"libraries": 0, "jobs": 3}
+
+
+@pytest.mark.parametrize("purged_rows", [1, 3, 4, 6, 8, 9])
+def test_a_library_that_was_purged_in_part_is_whole_after_its_next_scan(
+    database: Databases, monkeypatch: pytest.MonkeyPatch, purged_rows: int
+) -> None:
+    monkeypatch.setattr(trash, "PURGED_ROWS", purged_rows)
+    pictures = [seen(b"%d.jpg" % n, n, media_type="image") for n in range(4)]
+    known_library(database, *pictures)
+    with database.control.write() as conn:
+        for picture in pictures:
+            add(conn, "assets", library_id=LIBRARY, rel_path=picture["rel_path"], type="image",
+                mtime=5e-9, size=10)  # fmt: skip
+        trash.delete(conn, None, LIBRARY)
+    regrouping.settle_all(database.control)
+    assert bite(database.control, LIBRARY).removed_rows == min(purged_rows, 8)
+    trash.restore(database.control, None, LIBRARY)
+    regrouping.settle_all(database.control)
+    known = files_of(database)
+    new = [picture for picture in pictures if picture["rel_path"] not in known]
+    scan = start_scan(database)
+    scan.stage_new(*new)
+    scan.walked(seen_files=4, new_files=len(new))
+    scan.absorbed()
+    assert scan.verdict == ("succeeded", None)
+    names = {picture["rel_path"] for picture in pictures}
+    assert set(files_of(database)) == set(assets_of(database)) == names
+
+
+@pytest.mark.parametrize("purged_rows", range(1, 9))
+def test_a_video_that_lost_frames_to_a_purge_is_processed_again(
+    database: Databases, monkeypatch: pytest.MonkeyPatch, purged_rows: int
+) -> None:
+    monkeypatch.setattr(trash, "PURGED_ROWS", purged_rows)
+    with database.control.write() as conn:
+        add_library(conn, LIBRARY, deleted_at=1)
+        for path in (b"a", b"b"):
+            asset = add(conn, "assets", library_id=LIBRARY, rel_path=path, type="video", mtime=1,
+                        size=1, status="proxied")  # fmt: skip
+            for moment in range(3):
+                add(conn, "video_frames", asset_id=asset, timestamp_ms=moment, is_keyframe=True)
+    bite(database.control, LIBRARY)
+    with database.control.read() as conn:
+        frames = Counter(conn.scalars(select(video_frames.c.asset_id)))
+    for asset in assets_of(database).values():
+        assert asset["status"] == ("proxied" if frames[asset["id"]] == 3 else "pending")
 
 
 def test_the_jobs_of_a_purged_library_keep_their_history(control: ControlPlane) -> None:
@@ -262,11 +317,11 @@ def test_a_bite_goes_to_its_rows_by_index(
     with database.control.write() as conn:
         conn.execute(text("ANALYZE"))
     seen = statements_of(database.control, lambda: bite(database.control, "photos"))
-    assert "DELETE FROM video_frames" in seen[2][0]
-    while counts(database)["assets"] > 40_000:
+    assert "DELETE FROM thumbnails" in seen[2][0]
+    while counts(database)["library_files"] > 40_000:
         bite(database.control, "photos")
     seen += statements_of(database.control, lambda: bite(database.control, "photos"))
-    assert any("DELETE FROM thumbnails" in sql for sql, _ in seen)
+    assert any("DELETE FROM video_frames" in sql for sql, _ in seen)
     explain = "EXPLAIN" if database.control.dialect == "postgresql" else "EXPLAIN QUERY PLAN"
     with database.control.write() as conn:
         trash_rows.remove_rows(conn, "nothing", 1)  # sets the transaction up

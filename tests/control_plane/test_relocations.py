@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import delete, insert, select, text, update
 
 from control_plane.store import relocations
 from mediaplane.protocol.tables import assets, library_files, thumbnails, video_frames
@@ -69,7 +69,8 @@ def test_what_was_made_of_it_goes_with_it(database: Databases) -> None:
     with database.control.write() as conn:
         rows = Rows(conn)
         path = {"library_id": LIBRARY, "rel_path": b"a", "type": "video"}
-        asset = rows.add("assets", **path, status="completed", size=10, mtime=5 / 1e9)
+        state = {"status": "completed", "version": "old", "size": 10, "mtime": 5 / 1e9}
+        asset = rows.add("assets", **path, **state)
         frame = {"asset_id": asset, "timestamp_ms": 0, "is_keyframe": True}
         conn.execute(insert(video_frames), frame)
         file_id = conn.scalars(select(library_files.c.id)).one()
@@ -134,7 +135,7 @@ def test_proxies_of_the_new_file_give_way_to_those_of_the_old_row(database: Data
     known_library(database, known(b"a.jpg", 11, media_type="image", **content(1)))
     before = ids(database)[b"a.jpg"]
     with database.control.write() as conn:
-        Rows(conn).add("assets", library_id=LIBRARY, rel_path=b"a.jpg", type="image")
+        Rows(conn).add("assets", library_id=LIBRARY, rel_path=b"a.jpg", version="old")
     absorbed(database, [copy_of(b"z.jpg", 12, media_type="image")], b"a.jpg")
     hash_new(database, **{"z.jpg": 1})
     with database.control.write() as conn:
@@ -148,6 +149,55 @@ def test_proxies_of_the_new_file_give_way_to_those_of_the_old_row(database: Data
     with database.control.read() as conn:
         assert conn.execute(select(video_frames)).all() == []
         assert conn.execute(select(assets.c.rel_path)).scalars().all() == [b"z.jpg"]
+
+
+def copied_picture(database: Databases, old: dict[str, Any]) -> int:
+    """A picture whose asset is like this, and that went into a copy of another disk."""
+    known_library(database, known(b"a.jpg", 11, media_type="image", **content(1)))
+    with database.control.write() as conn:
+        asset: int = Rows(conn).add("assets", library_id=LIBRARY, rel_path=b"a.jpg", **old)
+    absorbed(database, [copy_of(b"z.jpg", 12, media_type="image")], b"a.jpg")
+    hash_new(database, **{"z.jpg": 1})
+    return asset
+
+
+@pytest.mark.parametrize(
+    "old", [{"status": "pending"}, {"status": "failed", "error_code": "not_found"}]
+)
+def test_proxies_of_the_new_file_stay_where_there_are_none_of_the_old_one(
+    database: Databases, old: dict[str, Any]
+) -> None:
+    copied_picture(database, old)
+    made = {"status": "proxied", "version": "new"}
+    with database.control.write() as conn:
+        conn.execute(update(assets).where(assets.c.rel_path == b"z.jpg").values(made))
+    before = assets_of(database)[b"z.jpg"]
+    assert follow(database) == 1
+    assert assets_of(database) == {b"z.jpg": before}
+
+
+@pytest.mark.parametrize("has_new_asset", [True, False])
+def test_a_picture_that_was_not_found_where_it_was_is_processed_where_it_is(
+    database: Databases, has_new_asset: bool
+) -> None:
+    failed = {"status": "failed", "error_code": "not_found"}
+    old = copied_picture(database, failed | ({"version": "old"} if has_new_asset else {}))
+    with database.control.write() as conn:
+        if not has_new_asset:
+            conn.execute(delete(assets).where(assets.c.rel_path == b"z.jpg"))
+    assert follow(database) == 1
+    (found,) = assets_of(database).values()
+    assert (found["id"], found["rel_path"]) == (old, b"z.jpg")
+    assert (found["status"], found["error_code"]) == ("pending", None)
+
+
+def test_the_asset_of_a_new_file_stays_where_the_old_one_has_none(database: Databases) -> None:
+    old = copied_picture(database, {})
+    with database.control.write() as conn:
+        conn.execute(delete(assets).where(assets.c.id == old))
+    before = assets_of(database)
+    assert follow(database) == 1
+    assert assets_of(database) == before
 
 
 def test_a_new_file_that_is_being_decoded_stays_itself_for_now(database: Databases) -> None:

@@ -11,6 +11,7 @@ from mediaplane.protocol import packs
 from mediaplane.protocol.tables import assets
 from tests.support import worker
 from tests.support.databases import Databases
+from tests.support.files import content
 from tests.support.reports import (
     LIBRARY,
     PAIR,
@@ -76,6 +77,35 @@ def test_a_hard_link_that_comes_back_leaves_the_hash_to_the_other_name(
     scan.stage_new(seen(b"a", 12))
     scan.absorbed()
     assert files_of(database)[b"a"]["content_hash"] is None
+
+
+@pytest.mark.parametrize("is_batch", [True, False])
+def test_of_hard_links_that_come_back_together_one_keeps_the_hash(
+    database: Databases, is_batch: bool
+) -> None:
+    hashed = content(1) | {"size_bytes": 10, "mtime_ns": 5, "device": 1, "is_missing": True}
+    away = ({"rel_path": path, "inode": 11} for path in (b"a", b"b", b"c"))
+    known_library(database, *(hashed | name for name in away), hashed | {"rel_path": b"copy"})
+    scan = begun(database)
+    back = [seen(path, 11, device=1) for path in (b"c", b"a", b"b")]
+    if is_batch:
+        scan.stage_new(*back)
+    else:
+        scan.stage("seen", *back)
+    scan.absorbed()
+    assert groups_of(database) == []
+    files = files_of(database)
+    assert sum(files[path]["content_hash"] is not None for path in (b"a", b"b", b"c")) == 1
+
+
+def test_copies_that_come_back_together_keep_their_hashes(database: Databases) -> None:
+    hashed = content(1) | {"size_bytes": 10, "mtime_ns": 5, "device": 1, "is_missing": True}
+    away = ({"rel_path": path, "inode": inode} for inode, path in enumerate([b"a", b"b"]))
+    known_library(database, *(hashed | name for name in away))
+    scan = begun(database)
+    scan.stage_new(seen(b"a", 0, device=1), seen(b"b", 1, device=1))
+    scan.absorbed()
+    assert groups_of(database) == PAIR
 
 
 def test_an_asset_that_was_looked_for_while_its_file_was_away_is_made_anew(

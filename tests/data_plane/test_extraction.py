@@ -277,6 +277,57 @@ def test_a_file_that_is_gone_fails_and_comes_back_with_the_next_scan(
         assert studio.wait_for(b"a.jpg", "proxied")["retry_count"] == 1
 
 
+@pytest.mark.parametrize(
+    ("part", "hook"),
+    [("_pipeline", "_context"), ("roots", "open_jail")],
+    ids=["before its name is read", "before it is opened"],
+)
+def test_a_picture_that_is_moved_once_it_is_claimed_is_processed_under_its_new_name(
+    studio: Studio, root: Path, monkeypatch: pytest.MonkeyPatch, part: str, hook: str
+) -> None:
+    put(root, b"a.jpg", photo())
+    studio.desk.add_library(root)
+    scan(studio)
+    (root / "a.jpg").rename(root / "b.jpg")
+    studio.desk.change("UPDATE assets SET status = 'completed'")  # not yet
+    moves: list[bytes] = []
+
+    def follow() -> None:
+        """Give file and asset the new name, as a scan does."""
+        with studio.desk.database.write() as conn:
+            for table in ("library_files", "assets"):
+                conn.execute(text(f"UPDATE {table} SET rel_path = :new"), {"new": b"b.jpg"})
+        moves.append(b"b.jpg")
+
+    with studio.worker() as worker:
+        work = getattr(getattr(worker, part), hook)
+
+        def move_first(*arguments: Any) -> Any:
+            if not moves and studio.asset(b"a.jpg")["status"] == "extracting":
+                follow()
+            return work(*arguments)
+
+        monkeypatch.setattr(getattr(worker, part), hook, move_first)
+        studio.desk.change("UPDATE assets SET status = 'pending'")
+        eventually(lambda: moves)
+        asset = studio.wait_for(b"b.jpg", "proxied", "failed")
+    assert len(moves) == 1
+    assert (asset["status"], asset["error_code"]) == ("proxied", None)
+
+
+def test_an_asset_of_which_no_file_is_known_fails_and_is_made_once_a_scan_finds_it(
+    studio: Studio, root: Path
+) -> None:
+    put(root, b"a.jpg", photo())
+    studio.desk.add_library(root)
+    scan(studio)
+    studio.desk.change("DELETE FROM library_files")
+    with studio.worker():
+        assert studio.wait_for(b"a.jpg", "failed", "proxied")["error_code"] == "not_found"
+        assert studio.desk.run(JobKind.SCAN)["status"] == "completed"
+        assert studio.wait_for(b"a.jpg", "proxied")["retry_count"] == 1
+
+
 @pytest.mark.parametrize("change", ["deleted_at = 1", "is_active = false"])
 def test_libraries_in_the_trash_or_paused_are_left_alone(
     studio: Studio, root: Path, change: str
