@@ -69,11 +69,12 @@ _COUNT = f"{_INSERT} SELECT counted.*, {{now}} FROM ({COUNTED}) AS counted"
 # looks at those of each hash alone. SQLite does so anyway, and knows no LATERAL.
 _COUNT_EACH = (
     f"{_INSERT} SELECT touched.*, counted.*, {{now}}"
-    f" FROM ({_OF_FILES}) AS touched CROSS JOIN LATERAL"
+    " FROM ({hashes}) AS touched (hash_algorithm, content_hash) CROSS JOIN LATERAL"
     f" (SELECT tenant_id, {_FIGURES} FROM {_OWNED}"
     " AND hash_algorithm = touched.hash_algorithm AND content_hash = touched.content_hash"
     " GROUP BY tenant_id HAVING count(*) > 1) AS counted"
 )
+_EACH_GIVEN = "SELECT :algorithm, unnest(CAST(:hashes AS BYTEA[]))"
 _RISE = "ON CONFLICT (hash_algorithm, content_hash, tenant_id) DO UPDATE SET " + ", ".join(
     f"{figure} = excluded.{figure}"
     for figure in (
@@ -91,10 +92,7 @@ def summarise(conn: Connection, hashes: Iterable[tuple[str, bytes]]) -> None:
         return
     # Two transactions that each add one copy would otherwise not see each other's.
     lock(conn, DUPLICATES)
-    forget, count = (
-        statement.bindparams(bindparam("hashes", expanding=True))
-        for statement in _statements(conn, _GIVEN)
-    )
+    forget, count = _statements(conn.dialect.name)
     for algorithm, found in touched.items():
         remaining = iter(sorted(found))
         while chunk := list(islice(remaining, _CHUNK)):
@@ -115,12 +113,24 @@ def summarise_files(conn: Connection, file_ids: Sequence[int]) -> None:
 def _count_files(dialect: str) -> TextClause:
     ids, now = among("id", "ids", dialect), NOW_SQL[dialect]
     if dialect == "postgresql":
-        return text(f"{_COUNT_EACH.format(ids=ids, now=now)} {_RISE}")
+        return text(f"{_COUNT_EACH.format(hashes=_OF_FILES.format(ids=ids), now=now)} {_RISE}")
     these = f"(hash_algorithm, content_hash) IN ({_OF_SHARED_FILES.format(ids=ids)})"
     # Without the WHERE, SQLite takes the ON for that of a join.
     return text(f"{_COUNT.format(these=these, now=now)} WHERE true {_RISE}")
 
 
-def _statements(conn: Connection, these: str) -> tuple[TextClause, TextClause]:
-    now = NOW_SQL[conn.dialect.name]
-    return text(_FORGET.format(these=these)), text(_COUNT.format(these=these, now=now))
+@cache
+def _statements(dialect: str) -> tuple[TextClause, TextClause]:
+    """Return what forgets the groups of given hashes, and what counts them."""
+    now = NOW_SQL[dialect]
+    if dialect == "postgresql":
+        these = "hash_algorithm = :algorithm AND content_hash = ANY(CAST(:hashes AS BYTEA[]))"
+        count = text(_COUNT_EACH.format(hashes=_EACH_GIVEN, now=now))
+        return text(_FORGET.format(these=these)), count
+    forget, count = (
+        text(statement.format(these=_GIVEN, now=now)).bindparams(
+            bindparam("hashes", expanding=True)
+        )
+        for statement in (_FORGET, _COUNT)
+    )
+    return forget, count

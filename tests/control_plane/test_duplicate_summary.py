@@ -5,12 +5,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, delete, event, select, text, update
 
 from mediaplane.protocol.database import Database
-from mediaplane.protocol.duplicates import summarise, summarise_files
+from mediaplane.protocol.duplicates import _statements, summarise, summarise_files
 from mediaplane.protocol.tables import duplicate_groups, library_files
 from mediaplane.protocol.values import Plane
 from mediaplane.protocol.write_paths import SUMMARISE
@@ -157,3 +158,16 @@ def test_the_groups_of_new_hashes_are_counted_hash_by_hash(database: Databases) 
     found = "\n".join(str(line[-1]) for line in lines)
     by_hash = r"Index Cond: \(\(.*hash_algorithm.*=.* AND .*content_hash.* = |hash_algorithm=\? AND"
     assert re.search(by_hash, found), found
+
+
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
+def test_postgresql_looks_at_given_hashes_alone_before_it_knows_how_many_files_there_are(
+    database: Databases,
+) -> None:
+    with database.control.write() as conn:
+        add_library(conn, "photos")
+        add_files(conn, "photos", [content(number // 2) for number in range(5000)])
+        query = text(f"EXPLAIN {_statements(conn.dialect.name)[1].text}")
+        bound = {"algorithm": "blake3", "hashes": [digest(number) for number in range(500)]}
+        plan = "\n".join(conn.scalars(query, bound))
+    assert re.search(r"Index Cond: .*hash_algorithm.* AND \(content_hash = ", plan), plan
