@@ -65,7 +65,8 @@ Algorithm = Annotated[
     HashAlgorithm | None,
     typer.Option(
         "--hash-algorithm", show_default=False,
-        help="What files are hashed with from now on; those hashed with another are hashed again.",
+        help="What files are hashed with from now on; those hashed with another are hashed again."
+        " Copies are found only among libraries with the same one.",
     ),
 ]  # fmt: skip
 

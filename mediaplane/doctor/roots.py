@@ -23,7 +23,7 @@ def known(conn: Connection) -> Sequence[Any]:
     )
     query = (
         select(columns.slug, columns.absolute_path, columns.root_device, columns.root_inode,
-               has_files.label("has_files"))
+               columns.tenant_id, columns.hash_algorithm, has_files.label("has_files"))
         .where(columns.deleted_at.is_(None))
         .order_by(columns.slug)
     )  # fmt: skip
@@ -36,6 +36,23 @@ def look(rows: Sequence[Any], seen: Sequence[ProbeRootResponse]) -> Iterator[Fin
         yield ok("libraries", "There are no libraries yet.")
     for row, found in zip(rows, seen, strict=True):
         yield _judge(row, found)
+    for tenant_id in sorted({row.tenant_id for row in rows}):
+        yield from _compare([row for row in rows if row.tenant_id == tenant_id])
+
+
+def _compare(rows: Sequence[Any]) -> Iterator[Finding]:
+    """Warn of libraries of one tenant whose hashes have nothing to do with each other."""
+    slugs: dict[str, list[str]] = {}
+    for row in rows:
+        slugs.setdefault(row.hash_algorithm, []).append(row.slug)
+    if len(slugs) > 1:
+        parts = [f"{', '.join(some)} by {name}" for name, some in sorted(slugs.items())]
+        yield warning(
+            "libraries",
+            f"Hashed by different algorithms: {'; '.join(parts)}. Copies are found only among"
+            " libraries with the same one.",
+            "Choose one for all: mediaplane library set SLUG --hash-algorithm blake3",
+        )
 
 
 def _judge(row: Any, found: ProbeRootResponse) -> Finding:

@@ -16,6 +16,7 @@ from mediaplane.protocol.tables import library_files
 from tests.doctor.reading import levels, only
 from tests.faults.mounts import small_disk
 from tests.support.databases import Databases
+from tests.support.files import add_library
 from tests.support.planes import LIBRARY, Desk
 from tests.support.planes import desk as desk
 
@@ -49,6 +50,20 @@ def test_a_folder_that_is_as_it_was_is_well(database: Databases, root: Path) -> 
 
 def test_no_library_at_all_is_well(database: Databases) -> None:
     assert levels(look(database), "libraries") == ["ok"]
+
+
+def test_libraries_whose_hashes_cannot_be_compared_are_worth_a_warning(
+    database: Databases, root: Path
+) -> None:
+    with database.control.write() as conn:
+        add_library(conn, "films", absolute_path=bytes(root))
+        add_library(conn, "theirs", absolute_path=bytes(root), tenant_id="other")
+        conn.execute(text("UPDATE libraries SET hash_algorithm = 'sha256' WHERE slug = 'theirs'"))
+    assert levels(look(database), "libraries") == ["ok"] * 3
+    with database.control.write() as conn:
+        conn.execute(text("UPDATE libraries SET hash_algorithm = 'sha256' WHERE slug = 'films'"))
+    warned = only(look(database), "libraries", Level.WARNING).message
+    assert f"{LIBRARY} by blake3; films by sha256" in warned
 
 
 def test_a_folder_that_is_gone_is_a_problem(database: Databases, root: Path) -> None:
