@@ -13,7 +13,7 @@ from mediaplane.cli import pipeline
 from mediaplane.cli.pipeline import Media, current, decodes_media, finish, next_pause
 from tests.support.control import ControlPlane, serving_control
 from tests.support.databases import Copies, opened
-from tests.support.files import add_library
+from tests.support.files import add_files, add_library
 from tests.support.media import add_row, set_columns
 from tests.support.rows import Rows
 from tests.support.waiting import PATIENCE_SECONDS
@@ -36,7 +36,10 @@ def control(sqlite_template: Copies, tmp_path: Path) -> Iterator[ControlPlane]:
 
 def add_asset(control: ControlPlane, library: str, **columns: Any) -> int:
     row = {"library_id": library, "rel_path": b"a", "type": "image", "mtime": 1.5, "size": 7}
-    return add_row(control, "assets", **(row | columns))
+    row |= columns
+    with control.database.control.write() as conn:
+        add_files(conn, library, [{"rel_path": row["rel_path"]}])
+    return add_row(control, "assets", **row)
 
 
 def test_other_libraries_are_neither_waited_for_nor_counted(control: ControlPlane) -> None:
