@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 
 import av
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_plane.decoders.endings import is_cut_off
@@ -229,6 +229,7 @@ PIECES = [
 ]  # fmt: skip
 
 
+@settings(deadline=None)  # what counts is the promise below, and not how busy the machine is
 @given(pieces=st.lists(st.sampled_from(PIECES) | st.binary(max_size=40), max_size=30))
 @pytest.mark.parametrize("container", MAGIC)
 def test_no_bytes_are_too_much_for_a_look(container: str, pieces: list[bytes]) -> None:
