@@ -51,7 +51,8 @@ def draw(frame: VideoFrame, described: Frame, pixel_aspect: Fraction, size_px: i
     )
     image = pyvips.Image.new_from_array(np.ascontiguousarray(small.to_ndarray()))
     image = map_tones(image, frame) if is_hdr(frame) else image.copy(interpretation="srgb")
-    is_mirrored, quarter_turns = _turns(frame)
+    tiny = _shrunk(frame)
+    is_mirrored, quarter_turns = _turns(tiny)
     if is_mirrored:
         image = image.flipver()
     if quarter_turns % 2:
@@ -60,11 +61,15 @@ def draw(frame: VideoFrame, described: Frame, pixel_aspect: Fraction, size_px: i
         image = (image.rot90, image.rot180, image.rot270)[quarter_turns - 1]()
     if is_mirrored or quarter_turns or is_hdr(frame):
         image = image.copy_memory()  # all others are in memory already
-    return Still(described, width, height, image, shrink(frame))
+    return Still(described, width, height, image, _as_miniature(tiny))
 
 
 def _turns(frame: VideoFrame) -> tuple[bool, int]:
-    """Return whether to mirror a frame top to bottom, and how many quarters to turn it then."""
+    """Return whether to mirror a frame top to bottom, and how many quarters to turn it then.
+
+    Of a frame that is tiny: one that was asked for its side data refers to itself, and stays until
+    the collector happens to come by.
+    """
     quarter_turns = round(-frame.rotation / 90) % 4
     try:
         # PyAV's types know of one key alone.
@@ -83,8 +88,15 @@ def _turns(frame: VideoFrame) -> tuple[bool, int]:
 
 def shrink(frame: VideoFrame) -> Miniature:
     """Return a frame in 32 x 32 pixels."""
-    small = _SHRINKING.reformat(frame, MINIATURE_PX, MINIATURE_PX, "rgb24", interpolation="AREA")
-    return np.asarray(small.to_ndarray(), dtype=np.uint8)
+    return _as_miniature(_shrunk(frame))
+
+
+def _shrunk(frame: VideoFrame) -> VideoFrame:
+    return _SHRINKING.reformat(frame, MINIATURE_PX, MINIATURE_PX, "rgb24", interpolation="AREA")
+
+
+def _as_miniature(tiny: VideoFrame) -> Miniature:
+    return np.asarray(tiny.to_ndarray(), dtype=np.uint8)
 
 
 def _guess_colorspace(frame: VideoFrame) -> int | None:

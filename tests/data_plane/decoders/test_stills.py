@@ -1,6 +1,7 @@
 """A frame is shown as its video says, unless that is absurd."""
 
 import struct
+import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 from av import VideoFrame
 from PIL import Image
 
+from data_plane.decoders.messages import Frame
+from data_plane.decoders.stills import draw
 from tests.support.pictures import corner_colours, corners, differ_by, picture, saved
 from tests.support.videos import FRAMES, make, write_video
 
@@ -92,3 +95,13 @@ def test_a_video_of_photos_with_exif_is_turned_upright(tmp_path: Path) -> None:
     assert shown.size == (96, 160)
     for found, colour in zip(corner_colours(shown), corner_colours(expected), strict=True):
         assert differ_by(found, colour) <= 16
+
+
+def test_a_frame_that_was_drawn_is_let_go(tmp_path: Path) -> None:
+    with av.open(str(write_video(tmp_path / "plain.mp4", "mpeg4", frames=2))) as file:
+        frame = next(file.decode(video=0))
+    references = sys.getrefcount(frame)
+    still = draw(frame, Frame(0, is_keyframe=True), Fraction(1), 160)
+    assert (still.width, still.height) == (160, 90)
+    # A large video has frames of a hundred megabytes, and the collector comes seldom.
+    assert sys.getrefcount(frame) == references
