@@ -65,6 +65,8 @@ class Database:
         # Ready for use: to get one from the engine's pool and to give it back takes about as long
         # as a statement, and is part of the way from a new job to its start.
         self._idle: deque[Connection] = deque()
+        # Who writes to SQLite finds what the last one has left in memory.
+        self._writer: deque[Connection] = deque() if self.dialect == "sqlite" else self._idle
         # In use, with the driver's own connection.
         self._lent: dict[Connection, Any] = {}
         self._is_closed = False
@@ -114,7 +116,11 @@ class Database:
         control plane writes in bulk goes from SQLite's log to the database when others may write
         again: SQLite by itself would do it before that, which takes as long as the rest.
         """
-        with self._turn, self._connection() as conn, self._prepared(conn, paths, is_bulk):
+        with (
+            self._turn,
+            self._connection(self._writer) as conn,
+            self._prepared(conn, paths, is_bulk),
+        ):
             # Kept, because to ask a lost connection for it would open another one.
             info = conn.info
             topics = info[_TOPICS] = set()
@@ -179,9 +185,10 @@ class Database:
                 _raw(conn).execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     @contextmanager
-    def _connection(self) -> Iterator[Connection]:
+    def _connection(self, idle: deque[Connection] | None = None) -> Iterator[Connection]:
         """Lend a connection, and keep it for the next use unless something went wrong."""
-        conn = self._take_idle() or self.engine.connect()
+        idle = self._idle if idle is None else idle
+        conn = self._take(idle) or self.engine.connect()
         self._lent[conn] = conn.connection.driver_connection
         try:
             yield conn
@@ -192,15 +199,15 @@ class Database:
             del self._lent[conn]
         if conn.in_transaction():
             conn.commit()  # of a bare statement: the server has ended it already
-        if len(self._idle) < _KEPT and not self._is_closed:
-            self._idle.append(conn)
+        if len(idle) < _KEPT and not self._is_closed:
+            idle.append(conn)
         else:
             conn.close()
 
-    def _take_idle(self) -> Connection | None:
-        while self._idle:
+    def _take(self, idle: deque[Connection]) -> Connection | None:
+        while idle:
             try:
-                conn = self._idle.pop()
+                conn = idle.pop()
             except IndexError:
                 break  # another thread was faster
             if self.dialect == "sqlite" or is_usable(conn.connection.driver_connection):
@@ -227,8 +234,9 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self._is_closed = True
-        while self._idle:
-            self._idle.pop().close()
+        for idle in (self._idle, self._writer):
+            while idle:
+                idle.pop().close()
         self.engine.dispose()
 
 

@@ -38,12 +38,18 @@ def test_the_log_is_carried_over_when_others_may_write_again(
     traced: list[tuple[str, bool]] = []
     turn = control._turn
     assert hasattr(turn, "locked")
-    with control.write(is_bulk=True) as conn:
-        fill(conn)
+
+    def trace(conn: Connection) -> None:
         raw = conn.connection.driver_connection
         assert isinstance(raw, sqlite3.Connection)
         raw.set_trace_callback(lambda sql: traced.append((sql, turn.locked())))
-    assert traced[-1] == ("PRAGMA wal_checkpoint(PASSIVE)", False)
+
+    with control.read() as conn:
+        trace(conn)
+    with control.write(is_bulk=True) as conn:
+        fill(conn)
+        trace(conn)
+    assert ("PRAGMA wal_checkpoint(PASSIVE)", False) in traced
     assert ("COMMIT", True) in traced
     assert jobs_in_file(control, copy) == LOG_PAGES + 1
 
