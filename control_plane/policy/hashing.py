@@ -31,7 +31,7 @@ def plan(database: Database, lists: Connection, job: Row) -> None:
     if all(_is_left(database, job) and step(database, lists, job) for step in steps):
         beginnings: list[Shard] = []
         tenant_id, library_id = job["tenant_id"], job["library_id"]
-        small = hashing.marked_small(lists, tenant_id, library_id)
+        small = hashing.wanted_small(lists)
         large = _noting(hashing.marked_large(lists, tenant_id, library_id), beginnings)
         cut = [
             # First: what takes long is better begun early.
@@ -66,7 +66,9 @@ def _drop_stale(database: Database, lists: Connection, job: Row) -> bool:
 
 
 def _unmark(database: Database, lists: Connection, job: Row) -> bool:
-    hashing.list_wanted(lists, job["tenant_id"])
+    hashing.list_wanted(lists, job["tenant_id"], job["library_id"])
+    if hashing.is_none_unwanted(lists):
+        return True
     unwanted = partial(hashing.unwanted, lists, job["tenant_id"])
     return _write(database, job, unwanted, hashing.unmark)
 
@@ -104,7 +106,9 @@ def _noting(
         alike = list(run)
         if not shards.is_one(len(alike), size_bytes * len(alike)):
             staged = ((file_id, 0) for file_id, _bytes, is_staged in alike if is_staged)
-            beginnings += shards.by_id(staged, (size_bytes, size_bytes), shards.Room(PREFIX_FILES))
+            beginnings += shards.by_id(
+                shards.one_by_one(staged), (size_bytes, size_bytes), shards.Room(PREFIX_FILES)
+            )
         yield from ((file_id, size_bytes) for file_id, _bytes, _is_staged in alike)
 
 

@@ -13,13 +13,15 @@ from mediaplane.protocol.kinds import ANY_BYTES
 # share a small library as well, and come to an end at about the same time.
 SHARD_FILES = 16_000
 SHARD_BYTES = 256 << 20
-_FIRST_FILES = 1000
-_GROWTH = 4
+_FIRST_FILES = 4000
+_GROWTH = 2
 # Of very much a shard may be this part, so that all of them can be added at once.
 _PART = 1000
 
 # Id and size.
 File = tuple[int, int]
+# Files that follow each other: the first id, the last one, how many they are and how many bytes.
+Run = tuple[int, int, int, int]
 
 
 def is_one(files: int, size_bytes: int) -> bool:
@@ -68,24 +70,32 @@ class Room:
 
 
 def by_id(
-    files: Iterable[File], sizes: tuple[int, int] = (0, ANY_BYTES), room: Room | None = None
+    runs: Iterable[Run], sizes: tuple[int, int] = (0, ANY_BYTES), room: Room | None = None
 ) -> Iterator[Shard]:
-    """Yield shards of files that come in the order of their ids, with sizes of this range."""
+    """Yield shards of files that come in the order of their ids, with sizes of this range.
+
+    No run of them is cut.
+    """
     room = room or Room(SHARD_FILES)
-    first = last = count = size_bytes = 0
+    first_id = last_id = count = size_bytes = 0
     # Asked for once a shard: there may be millions of files.
     most_files, most_bytes = room.files, room.size_bytes
-    for last, file_bytes in files:
+    for run_first_id, last_id, run_count, run_bytes in runs:
         if not count:
-            first = last
-        count += 1
-        size_bytes += file_bytes
+            first_id = run_first_id
+        count += run_count
+        size_bytes += run_bytes
         if count >= most_files or size_bytes >= most_bytes:
-            yield room.passed(Shard(first, last, *sizes, count, size_bytes))
+            yield room.passed(Shard(first_id, last_id, *sizes, count, size_bytes))
             count = size_bytes = 0
             most_files, most_bytes = room.files, room.size_bytes
     if count:
-        yield room.passed(Shard(first, last, *sizes, count, size_bytes))
+        yield room.passed(Shard(first_id, last_id, *sizes, count, size_bytes))
+
+
+def one_by_one(files: Iterable[File]) -> Iterator[Run]:
+    """Yield each file as a run of its own."""
+    return ((file_id, file_id, 1, size_bytes) for file_id, size_bytes in files)
 
 
 def by_size(files: Iterable[File]) -> Iterator[Shard]:
@@ -107,7 +117,7 @@ def by_size(files: Iterable[File]) -> Iterator[Shard]:
             yield room.passed(_of(held, size_bytes))
             held, size_bytes = [], 0
         if is_shared:
-            yield from by_id(alike, (file_bytes, file_bytes), room)
+            yield from by_id(one_by_one(alike), (file_bytes, file_bytes), room)
         else:
             held += alike
             size_bytes += file_bytes * len(alike)

@@ -25,4 +25,4 @@ def check_is_only(conn: Connection, job: Row) -> None:
 def plan(database: Database, lists: Connection, job: Row) -> None:
     """Give the job its items, unless it is cancelled meanwhile."""
     files = verification.hashed(lists, job["library_id"])
-    hashing.add_shards(database, job, list(shards.by_id(files)))
+    hashing.add_shards(database, job, list(shards.by_id(shards.one_by_one(files))))

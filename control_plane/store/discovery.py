@@ -8,7 +8,7 @@ from control_plane.store import batches, moves
 from control_plane.store.batches import Chunk
 from control_plane.store.hashing import drop_hashes
 from control_plane.store.sql import prepared
-from mediaplane.protocol import gate
+from mediaplane.protocol import gate, kinds
 from mediaplane.protocol.clock import database_time
 from mediaplane.protocol.database import lock
 from mediaplane.protocol.driver import Row
@@ -44,6 +44,15 @@ _SAME = (
     " AND library_files.mtime_ns = excluded.mtime_ns"
     " AND library_files.inode = excluded.inode AND NOT EXISTS"
     f" ({_HASHED_NAMES.format(file='excluded', other='o.id <> library_files.id')})"
+)
+
+# New files of which most have their size in common with another: to mark them now costs next to
+# nothing, and later as much as to enter them. The next hash job takes the mark off the others. Not
+# pictures and videos, which a worker that reads them anyway would hash at once if they are marked,
+# be it by two names.
+_IS_LIKELY_WANTED = (
+    f"e.media_type IS NULL AND e.size_bytes BETWEEN 1 AND {kinds.SMALL_BYTES}"
+    " AND e.inode IS NOT NULL"
 )
 
 
@@ -113,10 +122,10 @@ def _enter(conn: Connection, source: _Source, bound: dict[str, Any]) -> None:
         prepared(
             conn,
             "INSERT INTO library_files (library_id, rel_path, media_type, size_bytes, mtime_ns,"
-            " device, inode, created_at, updated_at) "
+            " device, inode, needs_hash, created_at, updated_at) "
             "SELECT :library, e.rel_path, e.media_type, e.size_bytes, e.mtime_ns, e.device,"
-            # Bound, because SQLite would look at its clock for every row.
-            " e.inode, :now, :now "
+            # The time is bound, because SQLite would look at its clock for every row.
+            f" e.inode, {_IS_LIKELY_WANTED}, :now, :now "
             f"FROM {source.table} WHERE {source.these} "
             "ON CONFLICT (library_id, rel_path) DO UPDATE SET"
             f" content_hash = CASE WHEN {_SAME} THEN library_files.content_hash END,"

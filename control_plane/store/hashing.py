@@ -1,6 +1,6 @@
 """Marks the files to hash and lists them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from sqlalchemy import Connection
@@ -45,8 +45,11 @@ _IS_NOT_TRASHED = "NOT EXISTS (SELECT 1 FROM trashed_files t WHERE t.id = f.id)"
 _IS_OF_TENANT = _OF_LIBRARIES.format(which="tenant_id = :tenant AND deleted_at IS NULL")
 _SHARED_SIZES = (
     "SELECT f.size_bytes FROM library_files f WHERE NOT f.is_missing AND {counts}"
-    " GROUP BY f.size_bytes HAVING min(f.inode) < max(f.inode) OR min(f.device) < max(f.device)"
+    " GROUP BY f.size_bytes HAVING {differ}"
 )
+_DIFFER = "min(f.inode) < max(f.inode) OR min(f.device) < max(f.device)"
+# Where no file has two names; it takes half the time.
+_ARE_SEVERAL = "count(f.inode) > 1"
 # Of which some files begin in a known way, and others, which count, in none that is known.
 _SIZES_IN_DOUBT = (
     _FILES.format(columns="DISTINCT f.size_bytes")
@@ -56,11 +59,10 @@ _SIZES_IN_DOUBT = (
 )
 _STALE = _FILES.format(columns="f.id") + (" AND f.content_hash IS NOT NULL AND ")
 _STALE_REASONS = (
-    "f.needs_hash",
     "f.id IN (SELECT n.id FROM further_names n)",
     # One algorithm at a time: mostly no library has another one, and no file is looked at.
     *(
-        # Not of marked ones, which are stale anyway: so the index of hashes finds them.
+        # Not of marked ones, whose hash is made anew: so the index of hashes finds them.
         f"NOT f.needs_hash AND f.hash_algorithm = '{one.value}' AND "
         + _OF_LIBRARIES.format(which=f"hash_algorithm <> '{one.value}'")
         for one in HashAlgorithm
@@ -81,18 +83,30 @@ _REASONS = (
     f"{_IS_SHARED} AND f.prefix_hash IS NOT NULL AND {_IS_IN_DOUBT}",
     f"{_IS_SHARED} AND f.prefix_hash IS NOT NULL AND {_BEGINS_ALIKE}",
 )
+# Files whose ids are that close to each other stay together.
+RUN_IDS = 250
+# The columns of the lists.
+_IDS, _SIZES = "id {number} PRIMARY KEY", "size_bytes {number} PRIMARY KEY"
+_FILES_OF_JOB = (
+    f"{_IDS}, size_bytes {{number}} NOT NULL, is_marked BOOLEAN NOT NULL,"
+    " is_of_job BOOLEAN NOT NULL"
+)
 _LISTS = (
     "further_names", "stale_files", "trashed_files", "shared_sizes", "sizes_in_doubt",
     "wanted_files",
 )  # fmt: skip
-_WANTED = _FILES.format(columns="f.id") + (
-    f" AND f.content_hash IS NULL AND l.is_active AND NOT {_IS_FURTHER} AND "
+_WANTED = _FILES.format(
+    columns="f.id, f.size_bytes, f.needs_hash,"
+    " CAST(:library AS TEXT) IS NULL OR f.library_id = :library"
+) + (
+    # One with a hash is marked by whoever wants it made anew.
+    " AND (f.content_hash IS NULL OR f.needs_hash) AND l.is_active AND {is_first} AND "
 )
 # Most files, where many are new, and all that have a size in common with another. In words of which
 # SQLite does not see that the index of sizes would do: by that it comes to each file at another
 # place, which takes more than twice as long as to look at all of them one after the other.
 _WANTED_BY_SIZE = _WANTED.replace("NOT f.is_missing", "f.is_missing = false") + (
-    f"+{_IS_SHARED} AND f.prefix_hash IS NULL"
+    f"+{_IS_SHARED} AND f.prefix_hash IS NULL AND l.hash_policy <> 'all'"
 )
 
 
@@ -101,19 +115,35 @@ def list_stale(conn: Connection, tenant_id: str) -> None:
 
     Those are hashes of another algorithm than the library's, and of further names of a file.
     """
-    _list(conn, tenant_id, "further_names", "id", _FURTHER_NAMES)
-    _list(conn, tenant_id, "stale_files", "id", *(_STALE + reason for reason in _STALE_REASONS))
+    bound = {"tenant": tenant_id}
+    _list(conn, bound, "further_names", _IDS, _FURTHER_NAMES)
+    _list(conn, bound, "stale_files", _IDS, *(_STALE + reason for reason in _STALE_REASONS))
 
 
-def list_wanted(conn: Connection, tenant_id: str) -> None:
-    """List the files of a tenant that want a hash, once those that no longer count are dropped."""
-    _list(conn, tenant_id, "trashed_files", "id", _TRASHED_FILES)
-    counts = _IS_NOT_TRASHED if _is_alone(conn, tenant_id) else _IS_OF_TENANT
-    _list(conn, tenant_id, "shared_sizes", "size_bytes", _SHARED_SIZES.format(counts=counts))
-    _list(conn, tenant_id, "sizes_in_doubt", "size_bytes", _SIZES_IN_DOUBT)
+def list_wanted(conn: Connection, tenant_id: str, library_id: str | None) -> None:
+    """List the files of a tenant that want a hash, once those that no longer count are dropped.
+
+    With their sizes, with whether they are marked by now, and with whether they are of a library,
+    if one is given.
+    """
+    bound = {"tenant": tenant_id}
+    _list(conn, bound, "trashed_files", _IDS, _TRASHED_FILES)
+    if not _is_alone(conn, tenant_id):
+        counts = _IS_OF_TENANT
+    else:
+        counts = _IS_NOT_TRASHED if _is_any(conn, "trashed_files") else "true"
+    are_all_first = not _is_any(conn, "further_names")
+    differ = _ARE_SEVERAL if are_all_first else _DIFFER
+    shared_sizes = _SHARED_SIZES.format(counts=counts, differ=differ)
+    _list(conn, bound, "shared_sizes", _SIZES, shared_sizes)
+    _list(conn, bound, "sizes_in_doubt", _SIZES, _SIZES_IN_DOUBT)
     # One reason at a time: for all at once PostgreSQL would search the lists file by file.
-    wanted = [_WANTED_BY_SIZE, *(_WANTED + reason for reason in _REASONS)]
-    _list(conn, tenant_id, "wanted_files", "id", *wanted)
+    is_first = "true" if are_all_first else f"NOT {_IS_FURTHER}"
+    wanted = [
+        query.format(is_first=is_first)
+        for query in (_WANTED_BY_SIZE, *(_WANTED + reason for reason in _REASONS))
+    ]
+    _list(conn, bound | {"library": library_id}, "wanted_files", _FILES_OF_JOB, *wanted)
 
 
 def forget_lists(conn: Connection) -> None:
@@ -128,8 +158,16 @@ def stale(conn: Connection, after: int, limit: int) -> list[int]:
 
 
 def wanted(conn: Connection, after: int, limit: int) -> list[int]:
-    """Return the next files that are to be marked, those that are marked already among them."""
-    return _ids(conn, "SELECT id FROM wanted_files WHERE id > :after", after, limit)
+    """Return the next files that are to be marked and are not."""
+    query = "SELECT id FROM wanted_files WHERE NOT is_marked AND id > :after"
+    return _ids(conn, query, after, limit)
+
+
+def is_none_unwanted(conn: Connection) -> bool:
+    """Tell, without a look at each, whether all files that are marked want a hash."""
+    marked = "SELECT count(*) FROM library_files WHERE needs_hash"
+    wanted = "SELECT count(*) FROM wanted_files WHERE is_marked"
+    return bool(conn.execute(prepared(conn, f"SELECT ({marked}) = ({wanted})")).scalar())
 
 
 def unwanted(conn: Connection, tenant_id: str, after: int, limit: int) -> list[int]:
@@ -173,13 +211,20 @@ def _is_alone(conn: Connection, tenant_id: str) -> bool:
     return conn.execute(query, {"tenant": tenant_id}).first() is None
 
 
-def _list(conn: Connection, tenant_id: str, name: str, column: str, *queries: str) -> None:
+def _is_any(conn: Connection, name: str) -> bool:
+    return conn.execute(prepared(conn, f"SELECT 1 FROM {name} LIMIT 1")).first() is not None
+
+
+def _list(
+    conn: Connection, bound: Mapping[str, Any], name: str, columns: str, *queries: str
+) -> None:
     """Keep what the queries find, each number once, in a table of this connection."""
-    kind = {"sqlite": "INTEGER", "postgresql": "BIGINT"}[conn.dialect.name]
-    conn.execute(prepared(conn, f"CREATE TEMPORARY TABLE {name} ({column} {kind} PRIMARY KEY)"))
+    number = {"sqlite": "INTEGER", "postgresql": "BIGINT"}[conn.dialect.name]
+    create = f"CREATE TEMPORARY TABLE {name} ({columns.format(number=number)})"
+    conn.execute(prepared(conn, create))
     for query in queries:
         statement = prepared(conn, f"INSERT INTO {name} {query} ON CONFLICT DO NOTHING")
-        conn.execute(statement, {"tenant": tenant_id})
+        conn.execute(statement, bound)
 
 
 def _ids(conn: Connection, query: str, after: int, limit: int, **bound: Any) -> list[int]:
@@ -199,12 +244,21 @@ def _change(conn: Connection, ids: Sequence[int], columns: str, where: str) -> N
     conn.execute(prepared(conn, statement), {"ids": id_list(ids, dialect)})
 
 
-def marked_small(
-    conn: Connection, tenant_id: str, library_id: str | None
-) -> Iterator[tuple[int, int]]:
-    """Yield a tenant's marked small files in the order of their ids, each with its size."""
-    columns = "f.id, f.size_bytes FROM library_files f"
-    return _marked(conn, tenant_id, library_id, columns, f"NOT {kinds.IS_LARGE}", "f.id")
+def wanted_small(conn: Connection) -> list[tuple[int, int, int, int]]:
+    """Return the small files that want a hash and are of the job, in runs.
+
+    By id, and each with its first and its last id, how many they are and how many bytes.
+    """
+    # Counted here: to read them one by one took as long as to look for them.
+    query = (
+        "SELECT min(id), max(id), count(*), sum(size_bytes) FROM wanted_files"
+        f" WHERE is_of_job AND size_bytes <= {kinds.SMALL_BYTES}"
+        f" GROUP BY id / {RUN_IDS} ORDER BY 1"
+    )
+    return [
+        (first, last, files, int(size))
+        for first, last, files, size in conn.execute(prepared(conn, query))
+    ]
 
 
 def marked_large(
@@ -215,24 +269,16 @@ def marked_large(
     Each with its size, and with whether its beginning is to be read first.
     """
     is_staged = kinds.IS_STAGED.format(file="f", library="l")
-    columns = (
-        f"f.id, f.size_bytes, {is_staged}"
-        " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
-    )
-    return _marked(conn, tenant_id, library_id, columns, kinds.IS_LARGE, "f.size_bytes, f.id")
-
-
-def _marked(
-    conn: Connection, tenant_id: str, library_id: str | None, columns: str, which: str, order: str
-) -> Iterator[Any]:
     query = prepared(
         conn,
-        f"SELECT {columns} WHERE f.needs_hash AND {which.format(file='f')}"
+        f"SELECT f.id, f.size_bytes, {is_staged}"
+        " FROM library_files f JOIN libraries l ON l.slug = f.library_id"
+        f" WHERE f.needs_hash AND {kinds.IS_LARGE.format(file='f')}"
         # Joined to nothing, so that SQLite goes by the index of what is marked, which is in order.
         " AND f.library_id || '' IN (SELECT slug FROM libraries"
         " WHERE is_active AND deleted_at IS NULL AND tenant_id = :tenant"
         + (" AND slug = :library" if library_id else "")
-        + f") ORDER BY {order}",
+        + ") ORDER BY f.size_bytes, f.id",
     )
     bound = {"tenant": tenant_id, "library": library_id}
     yield from cast("Any", conn.execute(query, bound).cursor)

@@ -268,7 +268,8 @@ library_files = new_table(
     Column("inode", BigInteger),
     Column("is_missing", Boolean, nullable=False, server_default=false()),
     # Decided by the control plane; cleared by the hash that answers it. Of the names of one
-    # inode at most one is ever marked, so hard links carry no hash and are no duplicates.
+    # inode at most one is marked when it is hashed, so hard links carry no hash and are no
+    # duplicates.
     Column("needs_hash", Boolean, nullable=False, server_default=false()),
     Column("hash_algorithm", String(32)),
     Column("content_hash", LargeBinary),

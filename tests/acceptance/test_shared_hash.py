@@ -4,6 +4,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.engine import RowMapping
 
 from control_plane.policy.shards import by_id
+from control_plane.store.hashing import RUN_IDS
 from mediaplane.client import Client
 from mediaplane.locations import Locations
 from mediaplane.protocol.database import Database
@@ -20,9 +22,14 @@ from tests.acceptance.test_worker_process import DEADLINE_SECONDS, data_plane, s
 from tests.support.commands import Commands
 from tests.support.waiting import eventually
 
-FILES = 9000
+FILES = 60_000
 FILE_BYTES = 64
-SHARDS = [shard.files for shard in by_id((n, FILE_BYTES) for n in range(FILES))]
+RUNS = [
+    (run[0], run[-1], len(run), len(run) * FILE_BYTES)
+    for _, ids in groupby(range(1, FILES + 1), key=lambda number: number // RUN_IDS)
+    for run in [list(ids)]
+]
+SHARDS = [shard.files for shard in by_id(RUNS)]
 SLOTS = 1
 SETTINGS = {
     "MEDIAPLANE_SLOTS": str(SLOTS),
@@ -49,12 +56,11 @@ def database(commands: Commands) -> Iterator[Database]:
     database.close()
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "library"
-    root.mkdir()
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("library")
     for number in range(FILES):
-        (root / f"{number}.jpg").write_text(f"{number:0{FILE_BYTES}}")
+        (root / f"{number}.txt").write_text(f"{number:0{FILE_BYTES}}")
     return root
 
 

@@ -28,7 +28,7 @@ def hash_new(database: Databases, **contents: int) -> None:
             conn.execute(
                 update(library_files)
                 .where(library_files.c.rel_path == name.encode())
-                .values(**content(number))
+                .values(needs_hash=False, **content(number))
             )
         summarise_all(conn)
 

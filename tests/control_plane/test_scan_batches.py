@@ -7,7 +7,7 @@ from sqlalchemy import event, insert
 
 from control_plane.policy import discovery
 from control_plane.store import batches
-from mediaplane.protocol import packs
+from mediaplane.protocol import kinds, packs
 from mediaplane.protocol.tables import assets
 from tests.support import worker
 from tests.support.databases import Databases
@@ -50,6 +50,28 @@ def test_new_files_are_entered_while_the_walk_goes_on(database: Databases) -> No
     scan.walked(new_files=3)
     scan.absorbed()
     assert scan.verdict == ("succeeded", None)
+
+
+def test_new_small_files_are_marked_to_be_hashed_at_once(database: Databases) -> None:
+    """All that the next hash job is likely to want; it takes back the marks it does not want."""
+    most = kinds.SMALL_BYTES
+    known_library(database, {"rel_path": b"changed"}, {"rel_path": b"back", "is_missing": True})
+    scan = begun(database)
+    scan.stage_new(
+        seen(b"small", 1),
+        seen(b"smallest", 2, size_bytes=1),
+        seen(b"largest", 3, size_bytes=most),
+        seen(b"empty", 4, size_bytes=0),
+        seen(b"too large", 5, size_bytes=most + 1),
+        seen(b"picture", 6, media_type="image"),
+        seen(b"video", 7, media_type="video"),
+        seen(b"back", 8, size_bytes=3),
+    )
+    scan.stage("seen", seen(b"changed", 9, size_bytes=3))
+    scan.walked(new_files=8, changed_files=1)
+    scan.absorbed()
+    marked = {path for path, row in files_of(database).items() if row["needs_hash"]}
+    assert marked == {b"small", b"smallest", b"largest"}
 
 
 def test_a_file_that_comes_back_as_it_was_keeps_its_hash(database: Databases) -> None:
@@ -246,7 +268,7 @@ def test_nothing_that_postgresql_cannot_vacuum_stays(database: Databases) -> Non
         "sqlite": f"SELECT count(*) FROM {batches.TABLE}",
         "postgresql": f"SELECT count(*) FROM pg_class WHERE relname = '{batches.TABLE}'",
     }
-    with database.control.read() as conn:
+    with database.control.write() as conn:  # by the connection that has written
         assert conn.exec_driver_sql(tables[database.control.dialect]).scalar() == 0
 
 

@@ -11,6 +11,7 @@ from blake3 import blake3
 from sqlalchemy import text
 
 from control_plane.policy import shards
+from control_plane.store import hashing
 from data_plane.executor import Context, Executor, HashResult, HashTask
 from data_plane.executors.hash import hash_shard
 from data_plane.registry import EXECUTORS
@@ -37,6 +38,7 @@ def root() -> Iterator[Path]:
 @pytest.fixture
 def tiny_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "SHARD_FILES", 1)
+    monkeypatch.setattr(hashing, "RUN_IDS", 1)
 
 
 def sparse(root: Path, name: str, size_bytes: int) -> None:
