@@ -6,7 +6,7 @@ import threading
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from itertools import groupby, islice
-from operator import itemgetter
+from operator import attrgetter
 
 from data_plane.digests import (
     BLOCK_BYTES,
@@ -18,9 +18,10 @@ from data_plane.digests import (
     hash_together,
     tail_offset,
 )
+from data_plane.executor import ToHash
 from data_plane.file_states import explain
-from data_plane.jail import PROC_FD, Jail
-from data_plane.small_files import File, Folders, Opened, answer_small
+from data_plane.jail import Jail
+from data_plane.small_files import Folders, Opened, answer_small
 
 # So many files a disk can work on at once.
 _WINDOW_FILES = 32
@@ -36,13 +37,14 @@ class _Disk(threading.local):
 
 
 _disk = _Disk()
-_size = itemgetter(1)
+_size = attrgetter("size_bytes")
+_size_and_algorithm = attrgetter("size_bytes", "algorithm")
 
 
-def answer_files(root: int, files: Iterable[File]) -> Generator[list[Answer], None, None]:
+def answer_files(jail: Jail, files: Iterable[ToHash]) -> Generator[list[Answer], None, None]:
     """Hash files below a root, and yield the answers to some of them at a time."""
     remaining = iter(files)
-    with Jail(PROC_FD % root) as jail, closing(Folders(jail)) as folders:
+    with closing(Folders(jail)) as folders:
         while window := list(islice(remaining, _WINDOW_FILES)):
             before = _blocks_read()
             if _disk.is_needed:
@@ -58,21 +60,22 @@ def answer_files(root: int, files: Iterable[File]) -> Generator[list[Answer], No
             yield answers
 
 
-def _open(folders: Folders, file: File) -> Opened | OSError:
+def _open(folders: Folders, file: ToHash) -> Opened | OSError:
     try:
-        return folders.open_file(file[0])
+        return folders.open_file(file.rel_path)
     except OSError as error:
         return error
 
 
-def _read_ahead(opened: Iterable[tuple[File, Opened | OSError]]) -> None:
+def _read_ahead(opened: Iterable[tuple[ToHash, Opened | OSError]]) -> None:
     """Have the disk read all of them at once; those in memory are faster by one."""
-    for (_path, size_bytes, _mtime, algorithm), one in opened:
+    for file, one in opened:
         if isinstance(one, OSError):
             continue
+        size_bytes = file.size_bytes
         # Not every file system reads ahead.
         with suppress(OSError):
-            if algorithm == ENDS:
+            if file.algorithm == ENDS:
                 _announce(one[0], 0, HEAD_BYTES)
                 _announce(one[0], tail_offset(size_bytes), TAIL_BYTES)
             else:
@@ -84,12 +87,8 @@ def _announce(descriptor: int, offset: int, length: int) -> None:
     os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_WILLNEED)
 
 
-def _size_and_algorithm(file: File) -> tuple[int, str]:
-    return file[1], file[3]
-
-
 def _answer_run(
-    folders: Folders, size_bytes: int, algorithm: str, run: Iterable[File]
+    folders: Folders, size_bytes: int, algorithm: str, run: Iterable[ToHash]
 ) -> Iterable[Answer]:
     """Answer files of one size that follow each other: large ones may well be copies."""
     if size_bytes <= BLOCK_BYTES:
@@ -99,7 +98,7 @@ def _answer_run(
     return _answer_together(size_bytes, algorithm, [(file, _open(folders, file)) for file in run])
 
 
-def _answer_opened(opened: list[tuple[File, Opened | OSError]]) -> list[Answer]:
+def _answer_opened(opened: list[tuple[ToHash, Opened | OSError]]) -> list[Answer]:
     """Answer files whose contents are on their way from the disk, copies side by side too.
 
     Of a large file only the beginning is: in step, the head of the disk would go back and forth.
@@ -116,11 +115,11 @@ def _answer_opened(opened: list[tuple[File, Opened | OSError]]) -> list[Answer]:
 
 
 def _answer_together(
-    size_bytes: int, algorithm: str, run: list[tuple[File, Opened | OSError]]
+    size_bytes: int, algorithm: str, run: list[tuple[ToHash, Opened | OSError]]
 ) -> Iterator[Answer]:
     answers = iter(
         hash_together(
-            [(*one, file[2]) for file, one in run if not isinstance(one, OSError)],
+            [(*one, file.mtime_ns) for file, one in run if not isinstance(one, OSError)],
             size_bytes,
             algorithm,
         )
@@ -129,12 +128,11 @@ def _answer_together(
         yield explain(one) if isinstance(one, OSError) else next(answers)
 
 
-def _answer(file: File, opened: Opened | OSError) -> Answer:
+def _answer(file: ToHash, opened: Opened | OSError) -> Answer:
     if isinstance(opened, OSError):
         return explain(opened)
-    _rel_path, size_bytes, mtime_ns, algorithm = file
     try:
-        return hash_at_once(*opened, size_bytes, mtime_ns, algorithm)
+        return hash_at_once(*opened, file.size_bytes, file.mtime_ns, file.algorithm)
     except OSError as error:
         return explain(error)
 

@@ -278,6 +278,37 @@ class HashResult:
     # Files of roots that are not there: left as they are, for the next run.
     left: int = 0
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Object by object, to send what came of small files would take as long as to open them.
+        columns = _columns(self.hashed), _columns(self.prefixes)
+        return _of_columns, (*columns, self.unhashed, self.distinct, self.left)
+
+
+def _columns(hashed: Sequence[Hashed]) -> tuple[list[Any], ...]:
+    """Return files with their hashes by columns, without their paths: those do not matter now."""
+    files = [one.file for one in hashed]
+    return (
+        [file.file_id for file in files],
+        [file.size_bytes for file in files],
+        [file.mtime_ns for file in files],
+        [file.algorithm for file in files],
+        [one.digest for one in hashed],
+    )
+
+
+def _of_columns(
+    hashed: tuple[list[Any], ...], prefixes: tuple[list[Any], ...], *others: Any
+) -> HashResult:
+    whole, beginnings = (
+        [
+            Hashed(ToHash(file_id, b"", b"", size_bytes, mtime_ns, algorithm), digest)
+            for file_id, size_bytes, mtime_ns, algorithm, digest in zip(*columns, strict=True)
+        ]
+        for columns in (hashed, prefixes)
+    )
+    unhashed, distinct, left = others
+    return HashResult(whole, unhashed, distinct, beginnings, left)
+
 
 @dataclass(frozen=True)
 class ProbeTask:

@@ -1,154 +1,205 @@
-"""The caller's end of the processes that hash batches of files, one for each thread that hashes.
-
-A process stays when its thread is done, for the next one.
-"""
+"""The worker's end of the processes that do shards (see hasher.py)."""
 
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
-from itertools import islice
 from multiprocessing.connection import Connection
+from typing import Any
 
-from data_plane.digests import ENDS, Answer
-from data_plane.executor import Hashed, ToHash, Unhashed
-from data_plane.jail import Jail
-from data_plane.small_files import File
+from data_plane.executors.hash import MANY_BYTES, MANY_FILES
+from data_plane.hasher_messages import Done, Station, Unable
+from data_plane.leases import Held
+from mediaplane.protocol.kinds import PREFIX_ITEM
+from mediaplane.protocol.machines import JOB_ITEMS
+from mediaplane.protocol.values import JobKind
 
+_KINDS = frozenset({JobKind.HASH, JobKind.VERIFY})
 _CHECK_MS = 200
-# With the next batch there already, a process need not wait until the last answer was read.
-_SENT_BATCHES = 2
-
-# Paths, sizes, times of change and algorithms of files.
-Columns = tuple[list[bytes], list[int], list[int], Sequence[str]]
-
-# Those that nobody uses now; the one that was used last is taken first.
-_idle: deque["Hasher"] = deque()
-_busy: set["Hasher"] = set()
-# As `Hashed._make` does, but without a step of Python: all threads would wait for it.
-_hashed = partial(tuple.__new__, Hashed)
+# Files to hash mostly come together: so long after the last ones the memory is better used.
+_IDLE_SECONDS = 60.0
 
 
 class HasherLost(Exception):
-    """The process has ended, whatever the reason; its files are still to be hashed."""
+    """The process has ended or cannot do it, whatever the reason; its shard is still to be done."""
 
 
-class Hasher:
-    """A process that hashes batches of files."""
+def is_worth_it(held: Held) -> bool:
+    """Tell whether a piece of work is for another process: a shard that is large enough."""
+    if held.machine is not JOB_ITEMS or held.kind not in _KINDS:
+        return False
+    row = held.row
+    # Files of which only the beginnings are to be read are not counted, but many.
+    is_prefix = row["item_key"].startswith(PREFIX_ITEM)
+    files, size_bytes = row["total_items"] or 0, row["total_bytes"] or 0
+    return bool(is_prefix or files >= MANY_FILES or size_bytes >= MANY_BYTES)
+
+
+class _Nursery:
+    """The process of which the others are forks."""
 
     def __init__(self) -> None:
-        ours, theirs = socket.socketpair()
+        self._line, theirs = socket.socketpair()
         with theirs:
             command = [sys.executable, "-P", "-m", "data_plane.hasher", str(theirs.fileno())]
             try:
-                self.process = subprocess.Popen(
+                self._process = subprocess.Popen(
                     command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
                 )
             except OSError:
-                ours.close()
+                self._line.close()
                 raise HasherLost from None
-        self._line = ours
-        self._messages: Connection = Connection(os.dup(ours.fileno()))
-        self._answers = select.poll()
-        self._answers.register(self._messages.fileno(), select.POLLIN)
 
-    def send(self, jail: Jail, files: Sequence[ToHash], *, ends: bool = False) -> None:
-        """Have files below a root hashed that is open here, or their ends."""
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether it has not ended by itself."""
+        return self._process.poll() is None
+
+    def fork(self, line: socket.socket) -> None:
+        """Have a process work for whoever holds the other end of a line."""
         try:
-            socket.send_fds(self._line, [b"."], [jail.fileno()])
-            self._messages.send(_columns(files, ends=ends))
+            socket.send_fds(self._line, [b"."], [line.fileno()])
         except OSError:
             raise HasherLost from None
 
-    def receive(self, check: Callable[[], None]) -> list[Answer]:
-        """Return the answers to what was sent first; `check` raises what ends the wait early."""
+    def close(self) -> None:
+        """End it, whatever it does; its forks end when their own lines do."""
+        self._line.close()
+        self._process.kill()
+        self._process.wait()
+
+
+class Hasher:
+    """A process that does one shard at a time."""
+
+    def __init__(self, nursery: _Nursery, station: Station) -> None:
+        self._line, theirs = socket.socketpair()
+        self._messages: Connection = Connection(os.dup(self._line.fileno()))
+        self._readable = select.poll()
+        self._readable.register(self._line.fileno(), select.POLLIN)
+        # Known once it has begun; as a number could come to mean another process, a descriptor.
+        self._process: int | None = None
+        with theirs:
+            try:
+                nursery.fork(theirs)
+                self._messages.send(station)
+            except (OSError, HasherLost):
+                self.close()
+                raise HasherLost from None
+
+    def run(self, held: Held) -> Any:
+        """Have a shard done, and return what came of it; raises what ends it early."""
+        control = held.control
         try:
-            while not self._answers.poll(_CHECK_MS):
-                check()
-            answers: list[Answer] = self._messages.recv()
-        except (OSError, EOFError):
+            self._messages.send((held.kind, dict(held.row)))
+        except OSError:
             raise HasherLost from None
-        return answers
+        while not isinstance(found := self._receive(control.check), Unable):
+            control.items, control.bytes = found.items, found.bytes
+            if isinstance(found, Done):
+                return found.result
+            control.check()
+        raise HasherLost
 
     def close(self) -> None:
         """End the process, whatever it does."""
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._process, signal.SIGKILL)
+            os.close(self._process)
         self._messages.close()
         self._line.close()
-        self.process.kill()
-        self.process.wait()
+
+    def _receive(self, check: Callable[[], None]) -> Any:
+        """Return what it says next; `check` raises what ends the wait early."""
+        try:
+            if self._process is None:
+                self._await(check)
+                _mark, descriptors, _flags, _address = socket.recv_fds(self._line, 1, 1)
+                if not descriptors:
+                    raise HasherLost
+                self._process = descriptors[0]
+            self._await(check)
+            return self._messages.recv()
+        except (OSError, EOFError):
+            raise HasherLost from None
+
+    def _await(self, check: Callable[[], None]) -> None:
+        while not self._readable.poll(_CHECK_MS):
+            check()
 
 
-def _columns(files: Sequence[ToHash], *, ends: bool) -> Columns:
-    """Return what `request` says of each file, by columns: they are made and sent sooner."""
-    return (
-        [file.rel_path for file in files],
-        [file.size_bytes for file in files],
-        [file.mtime_ns for file in files],
-        [ENDS] * len(files) if ends else [file.algorithm for file in files],
-    )
+class Hashers:
+    """The processes of one worker, each started when it is needed and kept for the next shard."""
 
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self._nursery: _Nursery | None = None
+        # The one that was used last is taken first.
+        self._idle: deque[Hasher] = deque()
+        self._busy = 0
+        self._used_at = time.monotonic()
+        self._is_closed = False
+        self._turn = threading.Lock()
 
-def request(file: ToHash, *, ends: bool) -> File:
-    """Return what somebody who is to hash a file, or its ends, needs to know of it."""
-    algorithm = ENDS if ends else file.algorithm
-    return file.rel_path, file.size_bytes, file.mtime_ns, algorithm
+    def prepare(self, count: int) -> None:
+        """Have so many processes ready, in use or not, because there will be files to hash."""
+        with suppress(HasherLost), self._turn:
+            self._used_at = time.monotonic()
+            while len(self._idle) + self._busy < count:
+                self._idle.append(self._started())
 
+    def run(self, held: Held) -> Any:
+        """Have a shard done by a process that nobody else uses."""
+        with self._turn:
+            hasher = self._idle.pop() if self._idle else self._started()
+            self._busy += 1
+        is_done = False
+        try:
+            result = hasher.run(held)
+            is_done = True
+        finally:
+            with self._turn:
+                self._busy -= 1
+                self._used_at = time.monotonic()
+                if is_done and not self._is_closed:
+                    self._idle.append(hasher)
+                else:
+                    hasher.close()
+        return result
 
-def outcome(file: ToHash, answer: Answer) -> Hashed | Unhashed:
-    """Return what an answer says of a file."""
-    return Hashed(file, answer) if isinstance(answer, bytes) else Unhashed(file, *answer)
+    def tidy(self) -> None:
+        """End all of them when there was nothing to hash for a while."""
+        with self._turn:
+            if not self._busy and time.monotonic() - self._used_at > _IDLE_SECONDS:
+                self._end_idle()
 
+    def close(self) -> None:
+        """End those that are idle, and have the others end with their work."""
+        with self._turn:
+            self._is_closed = True
+            self._end_idle()
 
-def _outcomes(files: Sequence[ToHash], answers: Sequence[Answer]) -> list[Hashed | Unhashed]:
-    if {bytes}.issuperset(map(type, answers)):
-        return list(map(_hashed, zip(files, answers, strict=True)))
-    return list(map(outcome, files, answers))
+    def _end_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+        if self._nursery is not None:
+            self._nursery.close()
+            self._nursery = None
 
-
-def prepare(count: int) -> None:
-    """Have so many processes started, in use or not, because there will be files to hash."""
-    with suppress(HasherLost):
-        while len(_idle) + len(_busy) < count:
-            _idle.append(Hasher())
-
-
-def hash_elsewhere(
-    batches: Iterable[tuple[Jail, Sequence[ToHash]]],
-    check: Callable[[], None],
-    *,
-    ends: bool = False,
-) -> Generator[list[Hashed | Unhashed], None, None]:
-    """Hash batches, or their ends, in a process that nobody else uses, a new one if need be.
-
-    A process that is lost ends this with HasherLost, after the batches that it has answered.
-    """
-    try:
-        hasher = _idle.pop()
-    except IndexError:
-        hasher = Hasher()
-    # Nobody else may have it before everything is answered: they would get the answers to this.
-    _busy.add(hasher)
-    remaining = iter(batches)
-    sent: deque[Sequence[ToHash]] = deque()
-    try:
-        while True:
-            for jail, files in islice(remaining, _SENT_BATCHES - len(sent)):
-                check()
-                hasher.send(jail, files, ends=ends)
-                sent.append(files)
-            if not sent:
-                break
-            answers = hasher.receive(check)
-            yield _outcomes(sent.popleft(), answers)
-    except BaseException:
-        hasher.close()
-        raise
-    else:
-        _idle.append(hasher)
-    finally:
-        _busy.discard(hasher)
+    def _started(self) -> Hasher:
+        if self._is_closed:
+            raise HasherLost
+        if self._nursery is not None and not self._nursery.is_alive:
+            self._nursery.close()
+            self._nursery = None
+        if self._nursery is None:
+            self._nursery = _Nursery()
+        return Hasher(self._nursery, self._station)

@@ -25,6 +25,7 @@ from data_plane.executor import (
 )
 from data_plane.file_states import explain as explain_os
 from data_plane.flight_log import FlightLog, dump_unhandled
+from data_plane.hashers import HasherLost, Hashers, is_worth_it
 from data_plane.lanes import Batch, Lane
 from data_plane.leases import Held, Leases
 from data_plane.output import RUNS
@@ -69,12 +70,14 @@ class Runner:
         context: Callable[[Control], Context],
         bell: Bell,
         flight_log: FlightLog | None = None,
+        hashers: Hashers | None = None,
     ) -> None:
         self._database = database
         self._leases = leases
         self._settings = settings
         self._context = context
         self._flight_log = flight_log
+        self._hashers = hashers
         self._queue = Queue(database, leases, settings)
         self._batches: set[Batch] = set()
         # Set by whoever has ended items: those may have been the last of a job.
@@ -217,8 +220,17 @@ class Runner:
             self._run_items(held)
             return self._completed(held, None, None)
         executor = EXECUTORS[held.kind]
+        return self._completed(held, self._result(held, executor), executor)
+
+    def _result(self, held: Held, executor: Executor) -> Any:
+        if self._hashers and is_worth_it(held):
+            try:
+                return self._hashers.run(held)
+            except HasherLost:
+                log.warning("A process that hashes was lost with %s; done without it", held)
+                held.control.items = held.control.bytes = 0
         task = executor.prepare(self._database, held.row)
-        return self._completed(held, executor.run(task, self._context(held.control)), executor)
+        return executor.run(task, self._context(held.control))
 
     def _early_end(self, held: Held, error: Exception) -> Outcome | None:
         outcome: Outcome | None = None

@@ -5,11 +5,10 @@ from collections.abc import Iterable
 from stat import S_IFREG
 
 from data_plane.digests import CHANGED, ENDS, HASHERS, Answer, hash_at_once, is_same, read_at
+from data_plane.executor import ToHash
 from data_plane.file_states import explain
 from data_plane.jail import READ_NAME, Jail
 
-# Path, size, time of change and algorithm: no more than is needed, and no object to be made of it.
-File = tuple[bytes, int, int, str]
 # A descriptor, and what was found before it was opened.
 Opened = tuple[int, os.stat_result]
 
@@ -46,7 +45,7 @@ class Folders:
             os.close(self.descriptor)
 
 
-def answer_small(folders: Folders, files: Iterable[File]) -> list[Answer]:
+def answer_small(folders: Folders, files: Iterable[ToHash]) -> list[Answer]:
     """Hash files of a block at most.
 
     In one piece, since each call would cost a hundredth of what a file takes. It knows only files
@@ -55,7 +54,7 @@ def answer_small(folders: Folders, files: Iterable[File]) -> list[Answer]:
     answers: list[Answer] = []
     loud_owners = folders.jail.noatime_denied_owners
     for file in files:
-        rel_path, size_bytes, mtime_ns, algorithm = file
+        _id, _root, rel_path, size_bytes, mtime_ns, algorithm = file
         folder, _slash, name = rel_path.rpartition(b"/")
         try:
             if folder != folders.path:
@@ -90,8 +89,8 @@ def answer_small(folders: Folders, files: Iterable[File]) -> list[Answer]:
     return answers
 
 
-def _answer_slowly(folders: Folders, file: File) -> Answer:
-    rel_path, size_bytes, mtime_ns, algorithm = file
+def _answer_slowly(folders: Folders, file: ToHash) -> Answer:
+    _id, _root, rel_path, size_bytes, mtime_ns, algorithm = file
     try:
         return hash_at_once(*folders.open_file(rel_path), size_bytes, mtime_ns, algorithm)
     except OSError as error:

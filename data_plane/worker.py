@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from data_plane import hashers
 from data_plane.checkpoints import Checkpoints
 from data_plane.decoders.decoder import DecoderSettings
 from data_plane.decoders.messages import Done, Failed, Limits, Order
 from data_plane.decoders.pool import Pool
 from data_plane.executor import Context, Control
 from data_plane.flight_log import FlightLog
+from data_plane.hasher_messages import Station
+from data_plane.hashers import Hashers
 from data_plane.heartbeat import Heartbeat
 from data_plane.io_budget import HASHING, IoBudget
 from data_plane.leases import Leases
@@ -74,8 +75,16 @@ class Worker:
         self._pipeline = Pipeline(
             database, self.leases, settings, self.roots, self._media_context, self._bell
         )
+        url = database.url.render_as_string(hide_password=False)
+        self._hashers = Hashers(Station(url, settings))
         self._runner = Runner(
-            database, self.leases, settings, self._context, self._bell, self.flight_log
+            database,
+            self.leases,
+            settings,
+            self._context,
+            self._bell,
+            self.flight_log,
+            self._hashers,
         )
         self._checkpoints = Checkpoints(database, self.leases, settings)
         self._heartbeat = Heartbeat(
@@ -85,7 +94,7 @@ class Worker:
             self._bell,
             self._obey,
             self._stats,
-            self._runner.hand_back,
+            self._upkeep,
         )
 
     @property
@@ -113,6 +122,7 @@ class Worker:
             if not self._join(half):
                 log.warning("Some work did not end in time; its lease lapses and it is done again")
         self._decoders.close()
+        self._hashers.close()
         self._heartbeat.stop()
         self._bell.close()
         self._scratch.close()
@@ -149,7 +159,7 @@ class Worker:
             partial(self._budget.spend, control),
             is_limited=self._settings.hash_bytes_per_second > 0,
             await_verdict=self._scans.wait,
-            expect_hashing=partial(hashers.prepare, self._settings.slots),
+            expect_hashing=partial(self._hashers.prepare, self._settings.slots),
         )
 
     def _stats(self) -> dict[str, Any]:
@@ -158,6 +168,10 @@ class Worker:
             "media_slots": self._settings.image_slots + self._settings.video_slots,
             "sandboxes": sorted(self._decoders.levels()),
         }
+
+    def _upkeep(self) -> None:
+        self._runner.hand_back()
+        self._hashers.tidy()
 
     def _obey(self, command: WorkerCommand) -> None:
         log.info("Told to: %s", command)

@@ -1,16 +1,16 @@
 """Hashes the files of a shard; a file that changes meanwhile never gets a hash."""
 
-import logging
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from itertools import chain, groupby
 from math import inf
 from operator import attrgetter
 
 from data_plane.batches import answer_files
-from data_plane.digests import HEAD_BYTES, TAIL_BYTES, Answer, hash_file
+from data_plane.digests import ENDS, HEAD_BYTES, TAIL_BYTES, Answer, hash_file
 from data_plane.executor import (
     Context,
     Hashed,
@@ -22,28 +22,25 @@ from data_plane.executor import (
     Unhashed,
 )
 from data_plane.file_states import explain
-from data_plane.hashers import HasherLost, hash_elsewhere, outcome, request
 from data_plane.jail import Jail
 from data_plane.roots import recognising
 from mediaplane.protocol.kinds import SMALL_BYTES
 
-log = logging.getLogger(__name__)
-
-# Threads of one process would take turns at much of the work, all of it in the case of small files:
-# files up to a size go to a process of their own, in batches; but only when there is enough to do
-# to be worth its start. Of larger ones somebody wants to know how far they are.
-AT_ONCE_BYTES = 64 << 20
+# So much is worth a process of its own (see hashers.py), and batches: less is hashed file by file,
+# and larger files are, because somebody wants to know how far they are.
 MANY_FILES = 64
 MANY_BYTES = 64 << 20
+AT_ONCE_BYTES = 64 << 20
 BATCH_FILES = 256
 BATCH_BYTES = 32 << 20
 _ALIKE_BYTES = 256 << 20
 # How often to look whether the beginnings of the other files are known.
 _EARLY_SECONDS = 0.01
 
-_LOST = "A process that hashes batches of files was lost; they are hashed without it"
 _SIZE = attrgetter("size_bytes")
 _ROOT = attrgetter("root")
+# As `Hashed._make` does, but without a step of Python.
+_hashed = partial(tuple.__new__, Hashed)
 
 
 def hash_shard(task: HashTask | PrefixTask, ctx: Context) -> HashResult:
@@ -100,23 +97,13 @@ def tell_apart(marked: Marked, prefixes: Sequence[Hashed]) -> tuple[list[ToHash]
 def _end_hashes(
     files: Sequence[ToHash], jails: "_Jails", ctx: Context
 ) -> Iterator[Hashed | Unhashed]:
-    batches = deque(_batches(files, jails))
-    try:
-        if len(files) >= MANY_FILES:
-            with closing(hash_elsewhere(tuple(batches), ctx.control.check, ends=True)) as answered:
-                for outcomes in answered:
-                    _jail, batch = batches.popleft()
-                    ctx.spend(len(batch) * (HEAD_BYTES + TAIL_BYTES))
-                    yield from outcomes
-    except HasherLost:
-        log.warning(_LOST)
-    for jail, batch in batches:
-        ends = [request(file, ends=True) for file in batch]
-        with closing(answer_files(jail.fileno(), ends)) as answers:
+    ends = [file._replace(algorithm=ENDS) for file in files]
+    for jail, batch in _batches(ends, jails):
+        with closing(answer_files(jail, batch)) as answers:
             for file, answer in zip(batch, chain.from_iterable(answers), strict=True):
                 ctx.control.check()
                 ctx.spend(HEAD_BYTES + TAIL_BYTES)
-                yield outcome(file, answer)
+                yield _outcome(file, answer)
 
 
 def hash_files(files: Sequence[ToHash], ctx: Context) -> HashResult:
@@ -139,27 +126,15 @@ def _hash(
     if len(batched) < MANY_FILES and sum(map(_SIZE, batched)) < MANY_BYTES:
         yield from _hash_here(files, jails, ctx)
         return
-    yield from _hash_batched(batched, jails, ctx)
+    for jail, batch in _batches(batched, jails, BATCH_BYTES):
+        ctx.control.check()
+        with closing(answer_files(jail, batch)) as answered:
+            yield _outcomes(batch, list(chain.from_iterable(answered)))
+        size_bytes = sum(map(_SIZE, batch))
+        ctx.control.items += len(batch)
+        ctx.control.bytes += size_bytes
+        ctx.spend(size_bytes)
     yield from _hash_here([file for file in files if file.size_bytes > at_once_bytes], jails, ctx)
-
-
-def _hash_batched(
-    files: Sequence[ToHash], jails: "_Jails", ctx: Context
-) -> Iterator[list[Hashed | Unhashed]]:
-    batches = deque(_batches(files, jails, BATCH_BYTES))
-    while batches:
-        try:
-            with closing(hash_elsewhere(tuple(batches), ctx.control.check)) as answered:
-                for outcomes in answered:
-                    _jail, batch = batches.popleft()
-                    size_bytes = sum(map(_SIZE, batch))
-                    ctx.control.items += len(batch)
-                    ctx.control.bytes += size_bytes
-                    ctx.spend(size_bytes)
-                    yield outcomes
-        except HasherLost:
-            log.warning(_LOST)
-            yield from _hash_here(batches.popleft()[1], jails, ctx)
 
 
 def _hash_here(
@@ -169,9 +144,19 @@ def _hash_here(
         ctx.control.check()
         if jail := jails.of(file.root):
             done = ctx.control.bytes
-            yield [outcome(file, _answer(file, jail, _telling(ctx)))]
+            yield [_outcome(file, _answer(file, jail, _telling(ctx)))]
             ctx.control.items += 1
             ctx.control.bytes = done + file.size_bytes
+
+
+def _outcome(file: ToHash, answer: Answer) -> Hashed | Unhashed:
+    return Hashed(file, answer) if isinstance(answer, bytes) else Unhashed(file, *answer)
+
+
+def _outcomes(files: Sequence[ToHash], answers: Sequence[Answer]) -> list[Hashed | Unhashed]:
+    if {bytes}.issuperset(map(type, answers)):
+        return list(map(_hashed, zip(files, answers, strict=True)))
+    return list(map(_outcome, files, answers))
 
 
 def _answer(file: ToHash, jail: Jail, read: Callable[[int], None]) -> Answer:

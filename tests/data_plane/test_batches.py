@@ -27,7 +27,8 @@ from data_plane.digests import (
     Answer,
     hash_at_once,
 )
-from data_plane.small_files import File
+from data_plane.executor import ToHash
+from data_plane.jail import Jail
 from tests.support.scanning import put
 
 FILES = 100
@@ -35,14 +36,19 @@ SIZE_BYTES = 100_000
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Iterator[int]:
+def root(tmp_path: Path) -> Iterator[Jail]:
     """A hundred files, each of its own content, in three folders; none has been read yet."""
     for number in range(FILES):
         put(tmp_path, path_of(number), content_of(number))
         os.utime(tmp_path / os.fsdecode(path_of(number)), ns=(1, 1))
-    descriptor = os.open(tmp_path, os.O_PATH)
-    yield descriptor
-    os.close(descriptor)
+    with opened(tmp_path) as jail:
+        yield jail
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Jail]:
+    with Jail(bytes(folder)) as jail:
+        yield jail
 
 
 def path_of(number: int) -> bytes:
@@ -53,11 +59,15 @@ def content_of(number: int) -> bytes:
     return number.to_bytes(4, "big") * (SIZE_BYTES // 4)
 
 
-def asked(algorithm: str) -> list[File]:
-    return [(path_of(number), SIZE_BYTES, 1, algorithm) for number in range(FILES)]
+def asked(algorithm: str) -> list[ToHash]:
+    return [file(path_of(number), SIZE_BYTES, 1, algorithm) for number in range(FILES)]
 
 
-def answers(root: int, files: list[File]) -> list[Answer]:
+def file(rel_path: bytes, size_bytes: int, mtime_ns: int, algorithm: str) -> ToHash:
+    return ToHash(0, b"", rel_path, size_bytes, mtime_ns, algorithm)
+
+
+def answers(root: Jail, files: list[ToHash]) -> list[Answer]:
     return list(chain.from_iterable(answer_files(root, files)))
 
 
@@ -74,7 +84,7 @@ def announced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 def test_files_that_are_not_in_memory_are_read_ahead(
-    root: int, announced: list[tuple[int, int]]
+    root: Jail, announced: list[tuple[int, int]]
 ) -> None:
     expected = [blake3(content_of(number)).digest() for number in range(FILES)]
     assert answers(root, asked("blake3")) == expected
@@ -82,7 +92,7 @@ def test_files_that_are_not_in_memory_are_read_ahead(
 
 
 def test_nothing_is_announced_once_files_were_found_in_memory(
-    root: int, announced: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+    root: Jail, announced: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batches, "_blocks_read", lambda: 0)
     for _batch in range(2):
@@ -91,7 +101,7 @@ def test_nothing_is_announced_once_files_were_found_in_memory(
 
 
 def test_of_files_whose_ends_are_wanted_no_more_than_these_is_read_ahead(
-    root: int, announced: list[tuple[int, int]]
+    root: Jail, announced: list[tuple[int, int]]
 ) -> None:
     contents = map(content_of, range(FILES))
     expected = [blake3(all_[:HEAD_BYTES] + all_[-TAIL_BYTES:]).digest() for all_ in contents]
@@ -99,9 +109,13 @@ def test_of_files_whose_ends_are_wanted_no_more_than_these_is_read_ahead(
     assert set(announced) == {(0, HEAD_BYTES), (SIZE_BYTES - TAIL_BYTES, TAIL_BYTES)}
 
 
-def test_no_descriptor_stays_open_behind_files(root: int) -> None:
+def test_no_descriptor_stays_open_behind_files(root: Jail) -> None:
     before = os.listdir("/proc/self/fd")
-    files = [*asked("blake3"), (b"gone/file", 7, 0, "blake3"), (b"folder 0/gone", 7, 0, ENDS)]
+    files = [
+        *asked("blake3"),
+        file(b"gone/file", 7, 0, "blake3"),
+        file(b"folder 0/gone", 7, 0, ENDS),
+    ]
     assert [code for code, _message in answers(root, files)[FILES:]] == ["not_found"] * 2
     some = answer_files(root, files)
     next(some)
@@ -127,21 +141,12 @@ PARTS = [bytes([number]) * BLOCK_BYTES for number in range(3)]
 HASHERS: dict[str, Any] = {"blake3": blake3, "sha256": hashlib.sha256}
 
 
-def alike(folder: Path, contents: list[bytes], algorithm: str = "blake3") -> list[File]:
+def alike(folder: Path, contents: list[bytes], algorithm: str = "blake3") -> list[ToHash]:
     """Make files that follow each other, and return what is asked of them."""
     for number, content in enumerate(contents):
         (folder / str(number)).write_bytes(content)
         os.utime(folder / str(number), ns=(1, 1))
-    return [(b"%d" % number, len(one), 1, algorithm) for number, one in enumerate(contents)]
-
-
-@contextmanager
-def opened(folder: Path) -> Iterator[int]:
-    descriptor = os.open(folder, os.O_PATH)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+    return [file(b"%d" % number, len(one), 1, algorithm) for number, one in enumerate(contents)]
 
 
 @given(
@@ -212,8 +217,8 @@ def test_what_copies_have_in_common_is_hashed_once(
 def test_files_of_all_sizes_are_answered_in_their_order(tmp_path: Path) -> None:
     contents = [b"small", PARTS[0] + b"1", PARTS[0] + b"1", PARTS[1], b"", PARTS[0] + b"2", b"last"]
     files = alike(tmp_path, contents)
-    files.insert(3, (b"gone", 5, 1, "blake3"))
-    files.append((b"1", len(contents[1]), 1, ENDS))
+    files.insert(3, file(b"gone", 5, 1, "blake3"))
+    files.append(file(b"1", len(contents[1]), 1, ENDS))
     with opened(tmp_path) as folder:
         found = answers(folder, files)
     assert found.pop(3)[0] == "not_found"

@@ -1,241 +1,464 @@
-"""Files are hashed in batches by processes of their own, with the same results."""
+"""Shards that are large enough are done by processes of their own, with the same results."""
 
 import os
+import pickle
+import select
 import signal
-import subprocess
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from blake3 import blake3
+from sqlalchemy import select as select_rows
 
-from data_plane import hashers
-from data_plane.executor import Cancelled, Control, Hashed, HashResult, ToHash
-from data_plane.executors.hash import (
-    AT_ONCE_BYTES,
-    BATCH_FILES,
-    MANY_BYTES,
-    MANY_FILES,
-    hash_files,
+from data_plane import hashers as hashers_module
+from data_plane.executor import (
+    Cancelled,
+    Control,
+    Hashed,
+    HashResult,
+    Interrupted,
+    LeaseLost,
+    ToHash,
+    Unhashed,
 )
-from data_plane.hashers import Hasher, hash_elsewhere
-from data_plane.jail import Jail
-from mediaplane.protocol.values import HashAlgorithm
-from tests.support.scanning import context
-from tests.support.waiting import eventually
+from data_plane.executors.hash import MANY_BYTES, MANY_FILES
+from data_plane.hasher_messages import Station
+from data_plane.hashers import Hasher, HasherLost, Hashers, is_worth_it
+from data_plane.io_budget import HASHING
+from data_plane.leases import Held
+from data_plane.settings import DataSettings
+from mediaplane.protocol.database import Database
+from mediaplane.protocol.gate import Lessee
+from mediaplane.protocol.machines import JOB_ITEMS, JOBS
+from mediaplane.protocol.tables import io_rate_limits
+from mediaplane.protocol.values import HashAlgorithm, JobKind
+from tests.support.databases import Databases
+from tests.support.planes import Desk, Worker
+from tests.support.scanning import put
+from tests.support.waiting import eventually, must_not_block
 
-FILES = 2 * BATCH_FILES + 10
+HUGE = 1 << 40
+FILES = MANY_FILES + 6
+
+pytestmark = pytest.mark.usefixtures("loops")
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> list[ToHash]:
-    """More than two batches of small files, and one in their midst that is for no batch."""
-    made = []
+def root(tmp_path: Path) -> Path:
+    """As many small files as are worth a process, some with names that are not text."""
     for number in range(FILES):
-        size = AT_ONCE_BYTES + 1 if number == FILES // 2 else number * 7
-        path = tmp_path / f"{number:04}"
-        path.write_bytes(number.to_bytes(4, "big") * (size // 4 + 1))
-        made.append(as_scanned(tmp_path, path.name.encode(), number))
-    return made
+        put(tmp_path, name_of(number), b"%d" % number * 99)
+    return tmp_path
 
 
-@pytest.fixture(autouse=True)
-def own_hasher() -> Iterator[None]:
-    """Each test begins without a process, and leaves none behind."""
-    end_idle()
-    yield
-    end_idle()
+def name_of(number: int) -> bytes:
+    return b"%d/\xff\n%d" % (number % 3, number)
 
 
-def end_idle() -> None:
-    while hashers._idle:
-        hashers._idle.pop().close()
+@pytest.fixture
+def hashers(database: Databases) -> Iterator[Hashers]:
+    with must_not_block():
+        made = hashers_of(database.data)
+        yield made
+        made.close()
 
 
-def the_process() -> subprocess.Popen[bytes]:
-    """The one process that hashes, while nobody uses it."""
-    (hasher,) = hashers._idle
-    return hasher.process
+def hashers_of(database: Database, **settings: Any) -> Hashers:
+    url = database.url.render_as_string(hide_password=False)
+    return Hashers(Station(url, DataSettings(**settings)))
 
 
-def as_scanned(root: Path, rel: bytes, file_id: int) -> ToHash:
-    info = os.lstat(os.path.join(bytes(root), rel))
-    return ToHash(file_id, bytes(root), rel, info.st_size, info.st_mtime_ns, HashAlgorithm.BLAKE3)
+def scanned(desk: Desk, database: Databases, root: Path) -> None:
+    desk.add_library(root, hash_policy="all")
+    with Worker(database.data, "scanner"):
+        assert desk.run(JobKind.SCAN)["status"] == "completed"
 
 
-def hashed(files: list[ToHash], control: Control | None = None) -> HashResult:
-    return hash_files(files, context(control))
+def shard(desk: Desk, kind: JobKind = JobKind.HASH, control: Control | None = None) -> Held:
+    """Return the only shard of a new job, as if it had been claimed."""
+    (row,) = desk.items(desk.create(kind))
+    return Held(JOB_ITEMS, row, Lessee(row["id"], "worker", 1), control or Control(), kind=kind)
 
 
-def digests(files: list[ToHash]) -> dict[int, bytes]:
+def digests(root: Path) -> dict[bytes, bytes]:
     return {
-        file.file_id: blake3(
-            Path(os.fsdecode(file.root), os.fsdecode(file.rel_path)).read_bytes()
+        os.path.relpath(path, root).encode(errors="surrogateescape"): blake3(
+            path.read_bytes()
         ).digest()
-        for file in files
+        for path in root.rglob("*")
+        if path.is_file()
     }
 
 
-def test_many_small_files_are_hashed_by_one_other_process(files: list[ToHash]) -> None:
-    control = Control()
-    result = hashed(files, control)
-    assert {one.file.file_id: one.digest for one in result.hashed} == digests(files)
-    assert (result.unhashed, result.left) == ([], 0)
-    assert (control.items, control.bytes) == (FILES, sum(file.size_bytes for file in files))
-    process = the_process()
-    assert process.poll() is None
-    hashed(files)
-    assert the_process() is process
+def by_name(desk: Desk, result: HashResult) -> dict[bytes, bytes]:
+    names = {row["id"]: name for name, row in desk.files().items()}
+    return {names[file.file_id]: digest for file, digest in result.hashed}
 
 
-def test_few_small_files_need_no_other_process(files: list[ToHash]) -> None:
-    few = files[: MANY_FILES - 1]
-    assert {one.file.file_id for one in hashed(few).hashed} == {file.file_id for file in few}
-    assert not hashers._idle
+def the_idle(hashers: Hashers) -> Hasher:
+    (hasher,) = hashers._idle
+    return hasher
 
 
-def test_few_files_are_worth_another_process_when_there_is_much_to_read(tmp_path: Path) -> None:
-    for name in ("one", "two", "three"):
-        (tmp_path / name).write_bytes(name.encode() * (MANY_BYTES // 9 + 1))
-    files = [as_scanned(tmp_path, name, at) for at, name in enumerate((b"one", b"two", b"three"))]
-    result = hashed(files)
-    assert {one.file.file_id: one.digest for one in result.hashed} == digests(files)
-    assert the_process().poll() is None
+def is_gone(process: int) -> bool:
+    """Tell of a process, by its descriptor, whether it has ended."""
+    return bool(select.select([process], [], [], 0)[0])
 
 
-def test_under_a_budget_large_files_are_paid_for_by_the_megabyte(tmp_path: Path) -> None:
-    for name in ("one", "two", "three"):
-        (tmp_path / name).write_bytes(name.encode() * (MANY_BYTES // 9 + 1))
-    files = [as_scanned(tmp_path, name, at) for at, name in enumerate((b"one", b"two", b"three"))]
-    paid: list[int] = []
-    limited = replace(context(), spend=paid.append, is_limited=True)
-    assert len(hash_files(files, limited).hashed) == 3
-    assert max(paid) <= 1 << 20
-    assert sum(paid) == sum(file.size_bytes for file in files)
+def own_descriptor(hasher: Hasher) -> int:
+    """Return a descriptor of its process that stays open when the hasher is closed."""
+    assert hasher._process is not None
+    return os.dup(hasher._process)
 
 
-def test_a_file_of_a_batch_that_has_changed_or_is_gone_gets_no_hash(
-    files: list[ToHash], tmp_path: Path
+def send(hasher: Hasher, number: signal.Signals) -> None:
+    assert hasher._process is not None
+    signal.pidfd_send_signal(hasher._process, number)
+
+
+def test_a_job_whose_shard_is_large_enough_is_done_by_one_other_process(
+    desk: Desk, database: Databases, root: Path, hashers: Hashers
 ) -> None:
-    (tmp_path / "0003").write_bytes(b"other")
-    (tmp_path / "0005").unlink()
-    (tmp_path / "0007").unlink()
-    (tmp_path / "0007").symlink_to("0008")
-    result = hashed(files)
+    scanned(desk, database, root)
+    with Worker(database.data, hashers=hashers):
+        job = desk.run(JobKind.HASH)
+        assert (job["status"], job["processed_items"]) == ("completed", FILES)
+        found = {name: row["content_hash"] for name, row in desk.files().items()}
+        assert found == digests(root)
+        process = the_idle(hashers)
+        put(root, name_of(0), b"another content")
+        desk.run(JobKind.SCAN)
+        (item,) = desk.items(desk.run(JobKind.HASH)["id"])
+        assert item["total_items"] == 1, "too little for another process"
+        assert desk.run(JobKind.VERIFY)["status"] == "completed"
+    assert the_idle(hashers) is process
+    assert desk.files()[name_of(0)]["content_hash"] == blake3(b"another content").digest()
+
+
+def test_what_a_process_returns_is_what_the_worker_would_have_found(
+    desk: Desk, database: Databases, root: Path, hashers: Hashers
+) -> None:
+    scanned(desk, database, root)
+    ids = {name: row["id"] for name, row in desk.files().items()}
+    (root / os.fsdecode(name_of(1))).unlink()
+    (root / os.fsdecode(name_of(2))).write_bytes(b"changed since")
+    held = shard(desk)
+    result = hashers.run(held)
     assert {one.file.file_id: one.code for one in result.unhashed} == {
-        3: "changed",
-        5: "not_found",
-        7: "refused_symlink",
+        ids[name_of(1)]: "not_found",
+        ids[name_of(2)]: "changed",
     }
-    assert len(result.hashed) == FILES - 3
+    expected = digests(root)
+    del expected[name_of(2)]
+    assert by_name(desk, result) == expected
+    assert (held.control.items, result.left) == (FILES, 0)
+    assert held.control.bytes == held.row["total_bytes"]
 
 
-def test_names_that_are_not_text_survive_the_way_to_the_other_process(tmp_path: Path) -> None:
-    names = [b"\xff\n%d" % number for number in range(MANY_FILES)]
-    for name in names:
-        Path(os.fsdecode(os.path.join(bytes(tmp_path), name))).write_bytes(name)
-    files = [as_scanned(tmp_path, name, number) for number, name in enumerate(names)]
-    assert [one.digest for one in hashed(files).hashed] == [blake3(name).digest() for name in names]
+def test_a_verify_job_is_done_by_another_process_as_well(
+    desk: Desk, database: Databases, root: Path, hashers: Hashers
+) -> None:
+    scanned(desk, database, root)
+    with Worker(database.data, hashers=hashers):
+        desk.run(JobKind.HASH)
+        path = root / os.fsdecode(name_of(5))
+        before = path.stat()
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert desk.run(JobKind.VERIFY)["status"] == "completed"
+    errors = {name: row["error_code"] for name, row in desk.files().items() if row["error_code"]}
+    assert list(errors) == [name_of(5)]
+    assert the_idle(hashers)._process is not None
 
 
-def test_processes_are_ready_for_files_that_are_expected(files: list[ToHash]) -> None:
+@pytest.mark.parametrize(
+    ("row", "is_large"),
+    [
+        ({"total_items": MANY_FILES, "total_bytes": 0}, True),
+        ({"total_items": MANY_FILES - 1, "total_bytes": MANY_BYTES - 1}, False),
+        ({"total_items": 1, "total_bytes": MANY_BYTES}, True),
+        ({"item_key": "prefix-1-9", "total_items": None, "total_bytes": None}, True),
+    ],
+)
+def test_a_shard_is_worth_a_process_by_its_files_or_its_bytes(
+    row: dict[str, Any], is_large: bool
+) -> None:
+    row = {"item_key": "files-1-9", **row}
+    lessee, control = Lessee(1, "worker", 1), Control()
+    for kind in (JobKind.HASH, JobKind.VERIFY):
+        assert is_worth_it(Held(JOB_ITEMS, row, lessee, control, kind=kind)) is is_large
+        assert not is_worth_it(Held(JOBS, row, lessee, control, kind=kind))
+    assert not is_worth_it(Held(JOB_ITEMS, row, lessee, control, kind=JobKind.PROBE))
+
+
+def test_few_small_files_need_no_other_process(
+    desk: Desk, database: Databases, tmp_path: Path, hashers: Hashers
+) -> None:
+    put(tmp_path, b"file", b"1")
+    scanned(desk, database, tmp_path)
+    with Worker(database.data, hashers=hashers):
+        assert desk.run(JobKind.HASH)["status"] == "completed"
+    assert hashers._nursery is None
+
+
+@pytest.mark.parametrize("when", ["idle", "at work"])
+def test_what_a_lost_process_had_is_hashed_without_it(
+    when: str, desk: Desk, database: Databases, root: Path, hashers: Hashers
+) -> None:
+    scanned(desk, database, root)
+    hashers.run(shard(desk))
+    lost = the_idle(hashers)
+    if when == "idle":
+        send(lost, signal.SIGKILL)
+    else:
+        send(lost, signal.SIGSTOP)
+        threading.Timer(0.1, send, (lost, signal.SIGKILL)).start()
+    with Worker(database.data, hashers=hashers):
+        job = desk.wait_for(max_job(desk), "completed")
+    assert job["processed_items"] == FILES
+    assert {name: row["content_hash"] for name, row in desk.files().items()} == digests(root)
+    assert lost not in hashers._idle
+    with pytest.raises(HasherLost):
+        lost.run(Held(JOB_ITEMS, {}, Lessee(1, "w", 1), Control(), kind=JobKind.HASH))
+
+
+def max_job(desk: Desk) -> int:
+    with desk.database.read() as conn:
+        found: int = conn.exec_driver_sql("SELECT max(id) FROM jobs").scalar_one()
+    return found
+
+
+def test_what_a_process_cannot_do_is_done_without_it(
+    desk: Desk, database: Databases, root: Path, hashers: Hashers
+) -> None:
+    scanned(desk, database, root)
+    held = shard(desk)
+    held.row = {**held.row, "payload": {}}
+    with pytest.raises(HasherLost):
+        hashers.run(held)
+    assert not hashers._idle, "who knows in which state it is"
+
+
+@pytest.mark.parametrize(
+    ("name", "raised"),
+    [("cancelled", Cancelled), ("lost", LeaseLost), ("interrupted", Interrupted)],
+)
+def test_work_that_is_to_end_does_not_wait_for_the_other_process(
+    name: str,
+    raised: type[Exception],
+    desk: Desk,
+    database: Databases,
+    root: Path,
+    hashers: Hashers,
+) -> None:
+    scanned(desk, database, root)
+    held = shard(desk)
+    hashers.run(held)
+    stopped = the_idle(hashers)
+    process = own_descriptor(stopped)
+    send(stopped, signal.SIGSTOP)  # it would never answer
+    threading.Timer(0.1, getattr(held.control, name).set).start()
+    with pytest.raises(raised):
+        hashers.run(held)
+    assert eventually(lambda: is_gone(process))
+    os.close(process)
+    again = Held(held.machine, held.row, held.lessee, Control(), kind=held.kind)
+    assert by_name(desk, hashers.run(again)) == digests(root)
+
+
+def test_it_is_told_how_far_a_large_file_is(
+    desk: Desk, database: Databases, tmp_path: Path, hashers: Hashers
+) -> None:
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(HUGE)
+    scanned(desk, database, tmp_path)
+    held = shard(desk)
+
+    def cancel_later() -> None:
+        eventually(lambda: held.control.bytes > 0)
+        held.control.cancelled.set()
+
+    threading.Thread(target=cancel_later, daemon=True).start()
+    with pytest.raises(Cancelled):
+        hashers.run(held)
+    assert 0 < held.control.bytes < HUGE
+
+
+def test_processes_pay_from_the_budget_of_all_workers(
+    desk: Desk, database: Databases, root: Path
+) -> None:
+    rate, size_bytes = 1 << 20, 8192
+    for number in range(FILES):
+        put(root, name_of(number), b"x" * size_bytes)
+    scanned(desk, database, root)
+    held = shard(desk)
+    began_ms = time.time() * 1000
+    for _process in range(2):
+        limited = hashers_of(database.data, hash_bytes_per_second=rate)
+        assert len(limited.run(held).hashed) == FILES
+        limited.close()
+    with database.data.read() as conn:
+        (bucket,) = conn.execute(select_rows(io_rate_limits)).mappings()
+    assert bucket["bucket_key"] == HASHING
+    assert bucket["next_available_at_ms"] - began_ms > 2 * 1000 * FILES * size_bytes / rate
+
+
+def test_a_process_opens_only_what_its_worker_may(
+    desk: Desk, database: Databases, root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    scanned(desk, database, root)
+    elsewhere = str(tmp_path_factory.mktemp("elsewhere"))
+    for allowed, hashed in ((str(root), FILES), (elsewhere, 0)):
+        confined = hashers_of(database.data, roots=allowed)
+        held = shard(desk)
+        result = confined.run(held)
+        confined.close()
+        assert (len(result.hashed), result.left) == (hashed, FILES - hashed)
+        desk.change("UPDATE jobs SET status = 'cancelled' WHERE kind = 'hash'")
+
+
+def test_another_folder_in_place_of_the_library_is_not_hashed(
+    desk: Desk, database: Databases, root: Path, hashers: Hashers
+) -> None:
+    scanned(desk, database, root)
+    held = shard(desk)
+    root.rename(root.with_name(f"{root.name}-away"))
+    for number in range(FILES):
+        put(root, name_of(number), b"other")
+    assert hashers.run(held) == HashResult(distinct=[], left=FILES)
+
+
+def test_processes_are_ready_for_files_that_are_expected(
+    desk: Desk, database: Databases, root: Path, hashers: Hashers
+) -> None:
+    scanned(desk, database, root)
     hashers.prepare(2)
     hashers.prepare(2)  # they are there
-    started = {hasher.process.pid for hasher in hashers._idle}
-    assert len(started) == 2
-    with Jail(files[0].root) as jail:
-        using = hash_elsewhere([(jail, files[:3])], lambda: None)
-        next(using)
-        hashers.prepare(2)  # one of them is in use
-        assert len(hashers._idle) == 1
-        using.close()
-    hashed(files)
-    assert the_process().pid in started
+    ready = set(hashers._idle)
+    assert len(ready) == 2
+    hashers.run(shard(desk))
+    assert set(hashers._idle) == ready
+    using = hashers._idle.pop()
+    hashers._busy = 1
+    hashers.prepare(2)
+    assert len(hashers._idle) == 1, "one of them is in use"
+    hashers._busy = 0
+    using.close()
 
 
-def test_what_a_lost_process_had_is_hashed_without_it(files: list[ToHash]) -> None:
-    hashed(files)
-    lost = the_process()
-    lost.send_signal(signal.SIGKILL)
-    lost.wait()
-    result = hashed(files)
-    assert {one.file.file_id: one.digest for one in result.hashed} == digests(files)
-    assert the_process() is not lost  # the next batch has a new one
-
-
-def test_work_that_is_cancelled_does_not_wait_for_the_other_process(files: list[ToHash]) -> None:
-    hashed(files)
-    process, control = the_process(), Control()
-    process.send_signal(signal.SIGSTOP)  # it would never answer
-    threading.Timer(0.1, control.cancelled.set).start()
-    with pytest.raises(Cancelled):
-        hashed(files, control)
-    assert process.poll() is not None
-    assert len(hashed(files).hashed) == FILES
-
-
-def test_answers_that_nobody_waits_for_are_not_taken_for_others(
-    files: list[ToHash], tmp_path: Path
+def test_processes_end_when_there_was_nothing_to_hash_for_a_while(
+    desk: Desk,
+    database: Databases,
+    root: Path,
+    hashers: Hashers,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with Jail(bytes(tmp_path)) as jail:
-        batches = [(jail, files[start : start + 3]) for start in range(0, 9, 3)]
-        left = hash_elsewhere(batches, lambda: None)
-        assert len(next(left)) == 3  # the answers to the second batch are on their way
-        (others,) = hash_elsewhere([(jail, files[20:23])], lambda: None)
-        left.close()
-    expected = digests(files[20:23])
-    assert others == [Hashed(file, expected[file.file_id]) for file in files[20:23]]
+    scanned(desk, database, root)
+    held = shard(desk)
+    hashers.run(held)
+    process = own_descriptor(the_idle(hashers))
+    hashers.tidy()
+    assert not is_gone(process), "too early"
+    monkeypatch.setattr(hashers_module, "_IDLE_SECONDS", 0)
+    hashers._busy = 1
+    hashers.tidy()
+    assert not is_gone(process), "another one is in use"
+    hashers._busy = 0
+    hashers.tidy()
+    assert eventually(lambda: is_gone(process))
+    os.close(process)
+    assert by_name(desk, hashers.run(held)) == digests(root)
 
 
-def test_a_process_ends_with_whoever_started_it(files: list[ToHash], tmp_path: Path) -> None:
-    hasher = Hasher()
-    with Jail(bytes(tmp_path)) as jail:
-        hasher.send(jail, files[:1])
-        assert hasher.receive(lambda: None) == [digests(files)[0]]
-    hasher._messages.close()
-    hasher._line.close()
-    assert eventually(lambda: hasher.process.poll() is not None)
-    assert hasher.process.returncode == 0
+def close_line(hashers: Hashers) -> None:
+    """What the system does for a worker that is killed."""
+    idle = the_idle(hashers)
+    idle._messages.close()
+    idle._line.close()
+    assert hashers._nursery is not None
+    hashers._nursery._line.close()
 
 
-def test_the_root_is_the_one_that_was_opened_wherever_it_has_gone(
-    files: list[ToHash], tmp_path: Path
+@pytest.mark.parametrize("end", [close_line, Hashers.close], ids=["killed", "stopped"])
+def test_processes_end_with_their_worker(
+    end: Callable[[Hashers], None], desk: Desk, database: Databases, root: Path
 ) -> None:
-    hasher = Hasher()
-    try:
-        with Jail(bytes(tmp_path)) as jail:
-            moved = tmp_path.with_name("moved")
-            tmp_path.rename(moved)
-            tmp_path.mkdir()
-            (tmp_path / "0000").write_bytes(b"in its place")
-            hasher.send(jail, files[:1])
-            (digest,) = hasher.receive(lambda: None)
-    finally:
-        hasher.close()
-    assert digest == blake3((moved / "0000").read_bytes()).digest()
+    scanned(desk, database, root)
+    hashers = hashers_of(database.data)
+    hashers.run(shard(desk))
+    process = own_descriptor(the_idle(hashers))
+    nursery = hashers._nursery
+    assert nursery is not None
+    end(hashers)
+    assert eventually(lambda: is_gone(process))
+    assert eventually(lambda: not nursery.is_alive)
+    os.close(process)
 
 
-def test_files_of_several_libraries_that_come_in_turns_are_batched_by_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_process_at_work_ends_with_its_worker(
+    desk: Desk, database: Databases, tmp_path: Path
 ) -> None:
-    files = []
-    for number in range(2 * MANY_FILES):
-        root = tmp_path / ("one", "two")[number % 2]
-        root.mkdir(exist_ok=True)
-        (root / str(number)).write_bytes(b"%d" % number)
-        files.append(as_scanned(root, b"%d" % number, number))
-    sent: list[int] = []
-    send = Hasher.send
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(HUGE)
+    scanned(desk, database, tmp_path)
+    hashers = hashers_of(database.data)
+    hashers.prepare(1)
+    working = the_idle(hashers)
+    held = shard(desk)
+    working._messages.send((held.kind, dict(held.row)))
+    assert working._receive(lambda: None).bytes >= 0
+    process = own_descriptor(working)
+    working._messages.close()
+    working._line.close()
+    assert eventually(lambda: is_gone(process))
+    os.close(process)
+    hashers._idle.clear()
+    hashers.close()
 
-    def counting(
-        hasher: Hasher, jail: Jail, batch: Sequence[ToHash], *, ends: bool = False
-    ) -> None:
-        sent.append(len(batch))
-        send(hasher, jail, batch, ends=ends)
 
-    monkeypatch.setattr(Hasher, "send", counting)
-    result = hashed(files)
-    assert {one.file.file_id: one.digest for one in result.hashed} == digests(files)
-    assert sent == [MANY_FILES, MANY_FILES]
+def test_after_the_end_of_the_worker_no_process_is_started(
+    desk: Desk, database: Databases, root: Path
+) -> None:
+    scanned(desk, database, root)
+    hashers = hashers_of(database.data)
+    hashers.close()
+    hashers.prepare(1)
+    with pytest.raises(HasherLost):
+        hashers.run(shard(desk))
+    assert hashers._nursery is None
+
+
+def test_the_loss_of_the_nursery_costs_the_processes_it_has_made_nothing(
+    desk: Desk, database: Databases, root: Path, hashers: Hashers
+) -> None:
+    scanned(desk, database, root)
+    held = shard(desk)
+    hashers.run(held)
+    process, nursery = the_idle(hashers), hashers._nursery
+    assert nursery is not None
+    nursery._process.kill()
+    nursery._process.wait()
+    assert by_name(desk, hashers.run(held)) == digests(root)
+    assert the_idle(hashers) is process
+    hashers.prepare(2)
+    assert hashers._nursery is not nursery
+    assert by_name(desk, hashers.run(held)) == digests(root)
+
+
+def test_a_result_is_sent_without_what_does_not_matter_any_more() -> None:
+    files = [ToHash(n, b"/root", b"%d" % n, n, n + 1, HashAlgorithm.SHA256) for n in range(4)]
+    result = HashResult(
+        [Hashed(files[0], b"0" * 32)],
+        [Unhashed(files[1], "changed", "It has changed.")],
+        [files[2]],
+        [Hashed(files[3], b"3" * 32)],
+        5,
+    )
+    sent = pickle.loads(pickle.dumps(result))
+    result.hashed = [Hashed(files[0]._replace(root=b"", rel_path=b""), b"0" * 32)]
+    result.prefixes = [Hashed(files[3]._replace(root=b"", rel_path=b""), b"3" * 32)]
+    assert sent == result

@@ -12,8 +12,9 @@ import pytest
 from blake3 import blake3
 
 from data_plane.digests import ENDS, HEAD_BYTES, Answer, is_same
+from data_plane.executor import ToHash
 from data_plane.jail import Jail
-from data_plane.small_files import File, Folders, answer_small
+from data_plane.small_files import Folders, answer_small
 from tests.support.privileges import IS_ROOT, NOBODY, as_nobody, public_folder
 from tests.support.scanning import put
 from tests.support.waiting import let_the_clock_tick, must_not_block
@@ -33,11 +34,17 @@ def root() -> Iterator[Path]:
         yield folder
 
 
-def asked(*names: bytes, algorithm: str = "blake3") -> list[File]:
-    return [(name, len(CONTENT), LONG_AGO_NS, algorithm) for name in names]
+def asked(*names: bytes, algorithm: str = "blake3") -> list[ToHash]:
+    return [to_hash(name, len(CONTENT), algorithm=algorithm) for name in names]
 
 
-def answers(root: Path, files: list[File]) -> list[Answer]:
+def to_hash(
+    name: bytes, size_bytes: int, mtime_ns: int = LONG_AGO_NS, algorithm: str = "blake3"
+) -> ToHash:
+    return ToHash(0, b"", name, size_bytes, mtime_ns, algorithm)
+
+
+def answers(root: Path, files: list[ToHash]) -> list[Answer]:
     before = os.listdir("/proc/self/fd")
     with must_not_block(), Jail(bytes(root)) as jail, closing(Folders(jail)) as folders:
         found = answer_small(folders, files)
@@ -73,7 +80,7 @@ def test_the_digest_is_that_of_the_whole_file(root: Path, size: int) -> None:
     content = (bytes(range(251)) * (size // 251 + 1))[:size]
     put(root, b"folder/whole", content)
     mtime_ns = (root / "folder/whole").stat().st_mtime_ns
-    files = [(b"folder/whole", size, mtime_ns, name) for name in ("blake3", "sha256", ENDS)]
+    files = [to_hash(b"folder/whole", size, mtime_ns, name) for name in ("blake3", "sha256", ENDS)]
     assert answers(root, files) == [
         blake3(content).digest(),
         hashlib.sha256(content).digest(),
@@ -104,7 +111,7 @@ def test_a_file_that_changed_since_the_scan_gets_no_hash(
     root: Path, state: tuple[int, int]
 ) -> None:
     size, later_ns = state
-    (answer,) = answers(root, [(b"file", size, LONG_AGO_NS + later_ns, "blake3")])
+    (answer,) = answers(root, [to_hash(b"file", size, LONG_AGO_NS + later_ns)])
     assert answer[0] == "changed"
 
 
@@ -127,10 +134,10 @@ def test_what_took_the_place_of_a_file_is_not_hashed(
     assert code_of_second(root) == code
 
 
-def fitting(path: Path) -> File:
+def fitting(path: Path) -> ToHash:
     """What a scan would have had to see for this, or what it leads to, to be as it was."""
     info = path.stat()
-    return os.fsencode(path.name), info.st_size, info.st_mtime_ns, "blake3"
+    return to_hash(os.fsencode(path.name), info.st_size, info.st_mtime_ns)
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFIFO, stat.S_IFCHR, stat.S_IFLNK, stat.S_IFDIR])

@@ -15,6 +15,7 @@ from control_plane.policy import admission, libraries, planning
 from control_plane.settings import ControlSettings
 from control_plane.store import workers
 from data_plane.executor import Context, Control
+from data_plane.hashers import Hashers
 from data_plane.heartbeat import Heartbeat
 from data_plane.jail import Jail
 from data_plane.leases import Leases
@@ -41,6 +42,7 @@ class Worker:
         database: Database,
         name: str = "worker-1",
         scratch: Scratch | None = None,
+        hashers: Hashers | None = None,
         **settings: Any,
     ) -> None:
         usual = {"slots": 1, "priority_slots": 0, "poll_seconds": 0.01, "progress_seconds": 0.05}
@@ -49,7 +51,9 @@ class Worker:
         self.scratch = scratch
         self.bell = Bell(database, None)
         self.commands: list[WorkerCommand] = []
-        self.runner = Runner(database, self.leases, self.settings, self.context, self.bell)
+        self.runner = Runner(
+            database, self.leases, self.settings, self.context, self.bell, hashers=hashers
+        )
         self.heartbeat = Heartbeat(
             database, self.leases, self.settings, self.bell, self.commands.append, dict,
             self.runner.hand_back,
