@@ -13,8 +13,8 @@ from mediaplane.protocol.kinds import ANY_BYTES
 # share a small library as well, and come to an end at about the same time.
 SHARD_FILES = 16_000
 SHARD_BYTES = 256 << 20
-_FIRST_FILES = 4000
-_GROWTH = 2
+_FIRST_FILES = 6000
+_GROWTH = 4
 # Of very much a shard may be this part, so that all of them can be added at once.
 _PART = 1000
 

@@ -78,13 +78,8 @@ _BEGINS_ALIKE = (
     " AND o.size_bytes = f.size_bytes AND o.prefix_hash = f.prefix_hash"
     f" AND {_IS_NOT_FOREIGN.format(library='o.library_id')})"
 )
-_REASONS = (
-    _OF_LIBRARIES.format(which="hash_policy = 'all'"),
-    f"{_IS_SHARED} AND f.prefix_hash IS NOT NULL AND {_IS_IN_DOUBT}",
-    f"{_IS_SHARED} AND f.prefix_hash IS NOT NULL AND {_BEGINS_ALIKE}",
-)
-# Files whose ids are that close to each other stay together.
-RUN_IDS = 250
+# So many small files, one after the other, stay together.
+RUN_FILES = 500
 # The columns of the lists.
 _IDS, _SIZES = "id {number} PRIMARY KEY", "size_bytes {number} PRIMARY KEY"
 _FILES_OF_JOB = (
@@ -108,6 +103,11 @@ _WANTED = _FILES.format(
 _WANTED_BY_SIZE = _WANTED.replace("NOT f.is_missing", "f.is_missing = false") + (
     f"+{_IS_SHARED} AND f.prefix_hash IS NULL AND l.hash_policy <> 'all'"
 )
+_WANTED_BY_BEGINNING = (
+    f"{_WANTED}{_IS_SHARED} AND f.prefix_hash IS NOT NULL AND {_IS_IN_DOUBT}",
+    f"{_WANTED}{_IS_SHARED} AND f.prefix_hash IS NOT NULL AND {_BEGINS_ALIKE}",
+)
+_WANTED_BY_POLICY = _WANTED + _OF_LIBRARIES.format(which="hash_policy = 'all'")
 
 
 def list_stale(conn: Connection, tenant_id: str) -> None:
@@ -126,24 +126,29 @@ def list_wanted(conn: Connection, tenant_id: str, library_id: str | None) -> Non
     With their sizes, with whether they are marked by now, and with whether they are of a library,
     if one is given.
     """
+    bound = {"tenant": tenant_id, "library": library_id}
+    are_all_first = not _is_any(conn, "further_names")
+    is_first = "true" if are_all_first else f"NOT {_IS_FURTHER}"
+    reasons = [_WANTED_BY_POLICY]
+    if _has_candidates(conn, tenant_id):
+        _list_sizes(conn, tenant_id, are_all_first=are_all_first)
+        # One reason at a time: for all at once PostgreSQL would search the lists file by file.
+        reasons += [_WANTED_BY_SIZE, *_WANTED_BY_BEGINNING]
+    wanted = [reason.format(is_first=is_first) for reason in reasons]
+    _list(conn, bound, "wanted_files", _FILES_OF_JOB, *wanted)
+
+
+def _list_sizes(conn: Connection, tenant_id: str, *, are_all_first: bool) -> None:
     bound = {"tenant": tenant_id}
     _list(conn, bound, "trashed_files", _IDS, _TRASHED_FILES)
     if not _is_alone(conn, tenant_id):
         counts = _IS_OF_TENANT
     else:
         counts = _IS_NOT_TRASHED if _is_any(conn, "trashed_files") else "true"
-    are_all_first = not _is_any(conn, "further_names")
     differ = _ARE_SEVERAL if are_all_first else _DIFFER
     shared_sizes = _SHARED_SIZES.format(counts=counts, differ=differ)
     _list(conn, bound, "shared_sizes", _SIZES, shared_sizes)
     _list(conn, bound, "sizes_in_doubt", _SIZES, _SIZES_IN_DOUBT)
-    # One reason at a time: for all at once PostgreSQL would search the lists file by file.
-    is_first = "true" if are_all_first else f"NOT {_IS_FURTHER}"
-    wanted = [
-        query.format(is_first=is_first)
-        for query in (_WANTED_BY_SIZE, *(_WANTED + reason for reason in _REASONS))
-    ]
-    _list(conn, bound | {"library": library_id}, "wanted_files", _FILES_OF_JOB, *wanted)
 
 
 def forget_lists(conn: Connection) -> None:
@@ -211,6 +216,15 @@ def _is_alone(conn: Connection, tenant_id: str) -> bool:
     return conn.execute(query, {"tenant": tenant_id}).first() is None
 
 
+def _has_candidates(conn: Connection, tenant_id: str) -> bool:
+    query = prepared(
+        conn,
+        "SELECT 1 FROM libraries WHERE tenant_id = :tenant AND deleted_at IS NULL"
+        " AND hash_policy <> 'all' LIMIT 1",
+    )
+    return conn.execute(query, {"tenant": tenant_id}).first() is not None
+
+
 def _is_any(conn: Connection, name: str) -> bool:
     return conn.execute(prepared(conn, f"SELECT 1 FROM {name} LIMIT 1")).first() is not None
 
@@ -244,21 +258,25 @@ def _change(conn: Connection, ids: Sequence[int], columns: str, where: str) -> N
     conn.execute(prepared(conn, statement), {"ids": id_list(ids, dialect)})
 
 
-def wanted_small(conn: Connection) -> list[tuple[int, int, int, int]]:
-    """Return the small files that want a hash and are of the job, in runs.
+def wanted_small(conn: Connection) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the small files that want a hash and are of the job, by id and in runs.
 
-    By id, and each with its first and its last id, how many they are and how many bytes.
+    Of each run the first id and the last one, how many files they are and how many bytes.
     """
     # Counted here: to read them one by one took as long as to look for them.
-    query = (
-        "SELECT min(id), max(id), count(*), sum(size_bytes) FROM wanted_files"
-        f" WHERE is_of_job AND size_bytes <= {kinds.SMALL_BYTES}"
-        f" GROUP BY id / {RUN_IDS} ORDER BY 1"
+    query = prepared(
+        conn,
+        "SELECT min(id), max(id), count(*), sum(size_bytes) FROM (SELECT id, size_bytes"
+        f" FROM wanted_files WHERE is_of_job AND size_bytes <= {kinds.SMALL_BYTES} AND id > :after"
+        " ORDER BY id LIMIT :limit) AS run",
     )
-    return [
-        (first, last, files, int(size))
-        for first, last, files, size in conn.execute(prepared(conn, query))
-    ]
+    last_id = 0
+    while True:
+        bound = {"after": last_id, "limit": RUN_FILES}
+        first_id, last_id, files, size_bytes = conn.execute(query, bound).one()
+        if not files:
+            return
+        yield first_id, last_id, files, int(size_bytes)
 
 
 def marked_large(

@@ -4,7 +4,6 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.engine import RowMapping
 
 from control_plane.policy.shards import by_id
-from control_plane.store.hashing import RUN_IDS
+from control_plane.store.hashing import RUN_FILES
 from mediaplane.client import Client
 from mediaplane.locations import Locations
 from mediaplane.protocol.database import Database
@@ -26,8 +25,7 @@ FILES = 60_000
 FILE_BYTES = 64
 RUNS = [
     (run[0], run[-1], len(run), len(run) * FILE_BYTES)
-    for _, ids in groupby(range(1, FILES + 1), key=lambda number: number // RUN_IDS)
-    for run in [list(ids)]
+    for run in (range(first, first + RUN_FILES) for first in range(1, FILES, RUN_FILES))
 ]
 SHARDS = [shard.files for shard in by_id(RUNS)]
 SLOTS = 1

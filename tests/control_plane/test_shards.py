@@ -78,9 +78,9 @@ def test_the_shards_of_a_small_library_are_many_and_those_of_a_large_one_large(
     monkeypatch.setattr(shards, "SHARD_BYTES", ANY_BYTES)
     small, large = (
         [shard.files for shard in shards.by_id(one_by_one((n, 1) for n in range(total)))]
-        for total in (20_000, 200_000)
+        for total in (40_000, 200_000)
     )
-    assert small == [4000, 6000, 9000, 1000]
+    assert small == [6000, 7500, 9375, 11_718, 5407]
     assert max(large) == 16_000
     assert large[-5:-1] == [16_000] * 4
     assert sum(large) == 200_000

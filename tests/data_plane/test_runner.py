@@ -38,7 +38,7 @@ def root() -> Iterator[Path]:
 @pytest.fixture
 def tiny_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "SHARD_FILES", 1)
-    monkeypatch.setattr(hashing, "RUN_IDS", 1)
+    monkeypatch.setattr(hashing, "RUN_FILES", 1)
 
 
 def sparse(root: Path, name: str, size_bytes: int) -> None:
