@@ -66,8 +66,10 @@ def _drop_stale(database: Database, lists: Connection, job: Row) -> bool:
 
 
 def _unmark(database: Database, lists: Connection, job: Row) -> bool:
+    # Before, because marks become fewer all the time.
+    marked = hashing.count_marked(lists)
     hashing.list_wanted(lists, job["tenant_id"], job["library_id"])
-    if hashing.is_none_unwanted(lists):
+    if hashing.count_marked_wanted(lists) == marked:
         return True
     unwanted = partial(hashing.unwanted, lists, job["tenant_id"])
     return _write(database, job, unwanted, hashing.unmark)

@@ -168,11 +168,16 @@ def wanted(conn: Connection, after: int, limit: int) -> list[int]:
     return _ids(conn, query, after, limit)
 
 
-def is_none_unwanted(conn: Connection) -> bool:
-    """Tell, without a look at each, whether all files that are marked want a hash."""
-    marked = "SELECT count(*) FROM library_files WHERE needs_hash"
-    wanted = "SELECT count(*) FROM wanted_files WHERE is_marked"
-    return bool(conn.execute(prepared(conn, f"SELECT ({marked}) = ({wanted})")).scalar())
+def count_marked(conn: Connection) -> int:
+    """Count the files that are marked, of whatever tenant."""
+    query = prepared(conn, "SELECT count(*) FROM library_files WHERE needs_hash")
+    return int(conn.execute(query).scalar_one())
+
+
+def count_marked_wanted(conn: Connection) -> int:
+    """Count the files that are marked and want a hash."""
+    query = prepared(conn, "SELECT count(*) FROM wanted_files WHERE is_marked")
+    return int(conn.execute(query).scalar_one())
 
 
 def unwanted(conn: Connection, tenant_id: str, after: int, limit: int) -> list[int]:

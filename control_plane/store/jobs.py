@@ -157,6 +157,18 @@ def is_unplanned(conn: Connection, job_id: int) -> bool:
     return conn.execute(prepared(conn, sql), {"job": job_id}).first() is not None
 
 
+def is_hash_planned(conn: Connection) -> bool:
+    """Tell whether files that are marked will be hashed without another plan."""
+    is_planned = "kind = 'hash' AND total_items IS NOT NULL"
+    # Each by its own index: of other jobs very many may wait.
+    query = prepared(
+        conn,
+        f"SELECT EXISTS (SELECT 1 FROM jobs WHERE {_IS_CAMPAIGN} AND {is_planned})"
+        f" OR EXISTS (SELECT 1 FROM jobs WHERE status = 'retryable' AND {is_planned})",
+    )
+    return bool(conn.execute(query).scalar())
+
+
 def last_id(conn: Connection) -> int:
     """Return the id of the newest job."""
     return int(conn.execute(prepared(conn, "SELECT coalesce(max(id), 0) FROM jobs")).scalar_one())

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
+from control_plane.store import jobs
 from control_plane.store.sql import prepared
 from mediaplane.protocol import gate
 from mediaplane.protocol.driver import Row
@@ -77,9 +78,9 @@ def second_hashes(
 ) -> tuple[list[int], bytes | None]:
     """Return which of a library's next files have a hash that another of the tenant has by now.
 
-    Or will have; and the path of the last that was looked at. While a library lies in the trash,
-    other names of its files are hashed in its place, and two names of one file with a hash each
-    would look like duplicates.
+    Or will have, by a job that is planned; and the path of the last that was looked at. While a
+    library lies in the trash, other names of its files are hashed in its place, and two names of
+    one file with a hash each would look like duplicates.
     """
     query = prepared(
         conn,
@@ -87,13 +88,16 @@ def second_hashes(
         "SELECT f.id, f.rel_path, f.content_hash IS NOT NULL AND (SELECT 1 FROM library_files name"
         "  WHERE NOT name.is_missing AND name.size_bytes = f.size_bytes"
         "  AND name.device = f.device AND name.inode = f.inode"
-        "  AND (name.content_hash IS NOT NULL OR name.needs_hash) AND name.library_id <> :library"
+        "  AND (name.content_hash IS NOT NULL OR (name.needs_hash AND :is_planned))"
+        "  AND name.library_id <> :library"
         "  AND name.library_id NOT IN (SELECT slug FROM libraries WHERE deleted_at IS NOT NULL"
         "   OR tenant_id <> (SELECT tenant_id FROM libraries WHERE slug = :library))"
         "  LIMIT 1) IS NOT NULL AS is_second FROM library_files f"
         " WHERE f.library_id = :library AND f.rel_path > :after ORDER BY f.rel_path LIMIT :limit",
     )
-    rows = conn.execute(query, {"library": slug, "after": after, "limit": limit}).all()
+    is_planned = jobs.is_hash_planned(conn)
+    bound = {"library": slug, "after": after, "limit": limit, "is_planned": is_planned}
+    rows = conn.execute(query, bound).all()
     return [row.id for row in rows if row.is_second], bytes(rows[-1].rel_path) if rows else None
 
 

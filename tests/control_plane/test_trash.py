@@ -186,20 +186,36 @@ def test_files_that_wait_for_a_hash_wait_no_longer_in_the_trash(control: Control
         assert sorted(conn.scalars(marked)) == ["films", "photos"]
 
 
-@pytest.mark.parametrize("state", [content(1), {"needs_hash": True}], ids=["hashed", "marked"])
+MARKED = {"needs_hash": True}
+
+
+@pytest.mark.parametrize(
+    ("state", "job", "hashes"),
+    [
+        (content(1), {}, 2),
+        (MARKED, {"status": "running", "total_items": 1}, 1),
+        (MARKED, {"status": "pending", "total_items": 1}, 1),
+        (MARKED, {"status": "retryable", "total_items": 1}, 1),
+        # A mark that no plan has looked at says only what is likely.
+        (MARKED, {"status": "completed", "total_items": 1}, 2),
+    ],
+    ids=["hashed", "running", "pending", "retryable", "without plan"],
+)
 def test_a_file_hashed_by_another_name_meanwhile_is_no_duplicate_of_itself(
-    control: ControlPlane, state: dict[str, Any]
+    control: ControlPlane, state: dict[str, Any], job: dict[str, Any], hashes: int
 ) -> None:
     fill(control, photos=[LINKS | content(1), content(2)], films=[LINKS])
     control.client.remove_library("photos")
     with control.database.control.write() as conn:
         films = update(library_files).where(library_files.c.library_id == "films")
         conn.execute(films.values(**state))
+        if job:
+            Rows(conn).add("jobs", kind="hash", library_id="films", **job)
     control.client.restore_library("photos")
     assert group_sizes(control) == {}
     with control.database.control.read() as conn:
         query = text("SELECT count(*) FROM library_files WHERE content_hash IS NOT NULL")
-        assert conn.scalar(query) == (2 if "content_hash" in state else 1)
+        assert conn.scalar(query) == hashes
 
 
 def test_two_who_remove_and_restore_at_once_leave_the_groups_right(control: ControlPlane) -> None:
