@@ -11,6 +11,7 @@ ready at once. With the end of its connection to the worker each of them ends.
 """
 
 import gc
+import importlib
 import logging
 import os
 import select
@@ -18,10 +19,11 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
 
-from data_plane.executor import Context, Control, Interrupted
+from data_plane.executor import Context, Control, Fail, Interrupted, Skip
 from data_plane.hasher_messages import Done, Progress, Station, Unable
 from data_plane.io_budget import HASHING, IoBudget
 from data_plane.registry import EXECUTORS
@@ -84,9 +86,12 @@ class _Desk:
 
 def serve(line: socket.socket) -> None:
     """Do shards until the worker hangs up."""
-    own = os.pidfd_open(os.getpid())
-    socket.send_fds(line, [b"."], [own])
-    os.close(own)
+    own: list[int] = []
+    with suppress(OSError):  # where it is not allowed
+        own = [os.pidfd_open(os.getpid())]
+    socket.send_fds(line, [b"."], own)
+    for descriptor in own:
+        os.close(descriptor)
     messages: Connection = Connection(os.dup(line.fileno()))
     desk = _Desk(messages.recv(), messages)
     while True:
@@ -96,6 +101,8 @@ def serve(line: socket.socket) -> None:
             answer = desk.do(*order)
         except (Interrupted, ConnectionError):
             raise
+        except (Fail, Skip):
+            answer = Unable()  # it is for the worker to say so
         except Exception:
             log.warning("A shard could not be done; the worker does it itself", exc_info=True)
             answer = Unable()
@@ -110,17 +117,22 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks
     logging.basicConfig(level=logging.WARNING, format="")
     logging.getLogger().handlers[0].setFormatter(LogFormatter())
+    for name in sys.argv[2:]:
+        importlib.import_module(name)  # the driver of a database, which is loaded when it is used
     gc.set_threshold(GARBAGE_THRESHOLD)
     gc.freeze()  # what is there by now stays, and is shared
     with socket.socket(fileno=int(sys.argv[1])) as nursery:
         while True:
             _mark, descriptors, _flags, _address = socket.recv_fds(nursery, 1, 1)
             if not descriptors:
-                return
+                break
             with socket.socket(fileno=descriptors[0]) as line:
                 if os.fork() == 0:
                     nursery.close()
                     _serve_and_exit(line)
+    # As their end is of no interest, this waits for all of them, and fails then.
+    with suppress(ChildProcessError):
+        os.wait()
 
 
 def _serve_and_exit(line: socket.socket) -> None:

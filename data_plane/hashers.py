@@ -4,6 +4,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -25,10 +26,17 @@ _KINDS = frozenset({JobKind.HASH, JobKind.VERIFY})
 _CHECK_MS = 200
 # Files to hash mostly come together: so long after the last ones the memory is better used.
 _IDLE_SECONDS = 60.0
+# What processes that are to end may take for it, and a message that has begun until its end.
+_END_SECONDS = 1.0
+_MESSAGE_SECONDS = 10
 
 
-class HasherLost(Exception):
-    """The process has ended or cannot do it, whatever the reason; its shard is still to be done."""
+class NotDone(Exception):
+    """A process has not done a shard; whoever does it without one finds out why."""
+
+
+class HasherLost(NotDone):
+    """The process has ended, or none can be started."""
 
 
 def is_worth_it(held: Held) -> bool:
@@ -45,17 +53,19 @@ def is_worth_it(held: Held) -> bool:
 class _Nursery:
     """The process of which the others are forks."""
 
-    def __init__(self) -> None:
+    def __init__(self, station: Station) -> None:
         self._line, theirs = socket.socketpair()
         with theirs:
             command = [sys.executable, "-P", "-m", "data_plane.hasher", str(theirs.fileno())]
+            if station.database_url.startswith("postgresql"):
+                command.append("psycopg")
             try:
                 self._process = subprocess.Popen(
                     command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
                 )
             except OSError:
                 self._line.close()
-                raise HasherLost from None
+                raise
 
     @property
     def is_alive(self) -> bool:
@@ -64,16 +74,16 @@ class _Nursery:
 
     def fork(self, line: socket.socket) -> None:
         """Have a process work for whoever holds the other end of a line."""
-        try:
-            socket.send_fds(self._line, [b"."], [line.fileno()])
-        except OSError:
-            raise HasherLost from None
+        socket.send_fds(self._line, [b"."], [line.fileno()])
 
     def close(self) -> None:
-        """End it, whatever it does; its forks end when their own lines do."""
+        """End it, after its forks: those that outlived it would be nobody's to wait for."""
         self._line.close()
-        self._process.kill()
-        self._process.wait()
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
 class Hasher:
@@ -82,17 +92,26 @@ class Hasher:
     def __init__(self, nursery: _Nursery, station: Station) -> None:
         self._line, theirs = socket.socketpair()
         self._messages: Connection = Connection(os.dup(self._line.fileno()))
+        patience = struct.pack("ll", _MESSAGE_SECONDS, 0)
+        self._line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, patience)
         self._readable = select.poll()
         self._readable.register(self._line.fileno(), select.POLLIN)
-        # Known once it has begun; as a number could come to mean another process, a descriptor.
+        self._has_begun = False
+        # Known once it has begun, if the system has such; as a number could come to mean another
+        # process, a descriptor.
         self._process: int | None = None
         with theirs:
             try:
                 nursery.fork(theirs)
                 self._messages.send(station)
-            except (OSError, HasherLost):
+            except OSError:
                 self.close()
-                raise HasherLost from None
+                raise
+
+    @property
+    def is_gone(self) -> bool:
+        """Tell of one that is idle whether it has ended: it would not say anything otherwise."""
+        return self._has_begun and bool(self._readable.poll(0))
 
     def run(self, held: Held) -> Any:
         """Have a shard done, and return what came of it; raises what ends it early."""
@@ -106,10 +125,10 @@ class Hasher:
             if isinstance(found, Done):
                 return found.result
             control.check()
-        raise HasherLost
+        raise NotDone
 
     def close(self) -> None:
-        """End the process, whatever it does."""
+        """End the process, whatever it does; where it cannot be killed, it soon finds out."""
         if self._process is not None:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._process, signal.SIGKILL)
@@ -120,12 +139,13 @@ class Hasher:
     def _receive(self, check: Callable[[], None]) -> Any:
         """Return what it says next; `check` raises what ends the wait early."""
         try:
-            if self._process is None:
+            if not self._has_begun:
                 self._await(check)
-                _mark, descriptors, _flags, _address = socket.recv_fds(self._line, 1, 1)
-                if not descriptors:
+                mark, descriptors, _flags, _address = socket.recv_fds(self._line, 1, 1)
+                if not mark:
                     raise HasherLost
-                self._process = descriptors[0]
+                self._has_begun = True
+                self._process = descriptors[0] if descriptors else None
             self._await(check)
             return self._messages.recv()
         except (OSError, EOFError):
@@ -159,17 +179,20 @@ class Hashers:
     def run(self, held: Held) -> Any:
         """Have a shard done by a process that nobody else uses."""
         with self._turn:
-            hasher = self._idle.pop() if self._idle else self._started()
+            hasher = self._taken()
             self._busy += 1
-        is_done = False
+        is_idle = False
         try:
             result = hasher.run(held)
-            is_done = True
+            is_idle = True
+        except NotDone as error:
+            is_idle = not isinstance(error, HasherLost)
+            raise
         finally:
             with self._turn:
                 self._busy -= 1
                 self._used_at = time.monotonic()
-                if is_done and not self._is_closed:
+                if is_idle and not self._is_closed:
                     self._idle.append(hasher)
                 else:
                     hasher.close()
@@ -194,12 +217,23 @@ class Hashers:
             self._nursery.close()
             self._nursery = None
 
+    def _taken(self) -> Hasher:
+        while self._idle:
+            hasher = self._idle.pop()
+            if not hasher.is_gone:
+                return hasher
+            hasher.close()
+        return self._started()
+
     def _started(self) -> Hasher:
         if self._is_closed:
             raise HasherLost
         if self._nursery is not None and not self._nursery.is_alive:
             self._nursery.close()
             self._nursery = None
-        if self._nursery is None:
-            self._nursery = _Nursery()
-        return Hasher(self._nursery, self._station)
+        try:
+            if self._nursery is None:
+                self._nursery = _Nursery(self._station)
+            return Hasher(self._nursery, self._station)
+        except OSError:
+            raise HasherLost from None

@@ -25,7 +25,7 @@ from data_plane.executor import (
 )
 from data_plane.file_states import explain as explain_os
 from data_plane.flight_log import FlightLog, dump_unhandled
-from data_plane.hashers import HasherLost, Hashers, is_worth_it
+from data_plane.hashers import HasherLost, Hashers, NotDone, is_worth_it
 from data_plane.lanes import Batch, Lane
 from data_plane.leases import Held, Leases
 from data_plane.output import RUNS
@@ -226,8 +226,9 @@ class Runner:
         if self._hashers and is_worth_it(held):
             try:
                 return self._hashers.run(held)
-            except HasherLost:
-                log.warning("A process that hashes was lost with %s; done without it", held)
+            except NotDone as error:
+                if isinstance(error, HasherLost):
+                    log.warning("A process that hashes was lost with %s; done without it", held)
                 held.control.items = held.control.bytes = 0
         task = executor.prepare(self._database, held.row)
         return executor.run(task, self._context(held.control))

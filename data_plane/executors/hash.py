@@ -127,9 +127,12 @@ def _hash(
         yield from _hash_here(files, jails, ctx)
         return
     for jail, batch in _batches(batched, jails, BATCH_BYTES):
-        ctx.control.check()
+        answers: list[Answer] = []
         with closing(answer_files(jail, batch)) as answered:
-            yield _outcomes(batch, list(chain.from_iterable(answered)))
+            for some in answered:
+                ctx.control.check()
+                answers += some
+        yield _outcomes(batch, answers)
         size_bytes = sum(map(_SIZE, batch))
         ctx.control.items += len(batch)
         ctx.control.bytes += size_bytes

@@ -1,12 +1,15 @@
 """Shards that are large enough are done by processes of their own, with the same results."""
 
+import errno
 import os
 import pickle
 import select
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +29,8 @@ from data_plane.executor import (
     Unhashed,
 )
 from data_plane.executors.hash import MANY_BYTES, MANY_FILES
-from data_plane.hasher_messages import Station
-from data_plane.hashers import Hasher, HasherLost, Hashers, is_worth_it
+from data_plane.hasher_messages import Done, Station
+from data_plane.hashers import Hasher, HasherLost, Hashers, NotDone, is_worth_it
 from data_plane.io_budget import HASHING
 from data_plane.leases import Held
 from data_plane.settings import DataSettings
@@ -205,25 +208,34 @@ def test_few_small_files_need_no_other_process(
     assert hashers._nursery is None
 
 
-@pytest.mark.parametrize("when", ["idle", "at work"])
 def test_what_a_lost_process_had_is_hashed_without_it(
-    when: str, desk: Desk, database: Databases, root: Path, hashers: Hashers
+    desk: Desk, database: Databases, root: Path, hashers: Hashers
 ) -> None:
     scanned(desk, database, root)
     hashers.run(shard(desk))
     lost = the_idle(hashers)
-    if when == "idle":
-        send(lost, signal.SIGKILL)
-    else:
-        send(lost, signal.SIGSTOP)
-        threading.Timer(0.1, send, (lost, signal.SIGKILL)).start()
+    send(lost, signal.SIGSTOP)
+    threading.Timer(0.1, send, (lost, signal.SIGKILL)).start()
     with Worker(database.data, hashers=hashers):
         job = desk.wait_for(max_job(desk), "completed")
     assert job["processed_items"] == FILES
     assert {name: row["content_hash"] for name, row in desk.files().items()} == digests(root)
     assert lost not in hashers._idle
-    with pytest.raises(HasherLost):
-        lost.run(Held(JOB_ITEMS, {}, Lessee(1, "w", 1), Control(), kind=JobKind.HASH))
+
+
+def test_a_process_that_was_lost_while_it_was_idle_is_replaced(
+    desk: Desk, database: Databases, root: Path, hashers: Hashers
+) -> None:
+    scanned(desk, database, root)
+    held = shard(desk)
+    hashers.run(held)
+    lost = the_idle(hashers)
+    process = own_descriptor(lost)
+    send(lost, signal.SIGKILL)
+    assert eventually(lambda: is_gone(process) and lost.is_gone)
+    os.close(process)
+    assert by_name(desk, hashers.run(held)) == digests(root)
+    assert the_idle(hashers) is not lost
 
 
 def max_job(desk: Desk) -> int:
@@ -232,15 +244,100 @@ def max_job(desk: Desk) -> int:
     return found
 
 
-def test_what_a_process_cannot_do_is_done_without_it(
+def test_what_a_process_cannot_do_is_for_the_worker_to_do(
     desk: Desk, database: Databases, root: Path, hashers: Hashers
 ) -> None:
     scanned(desk, database, root)
     held = shard(desk)
-    held.row = {**held.row, "payload": {}}
-    with pytest.raises(HasherLost):
-        hashers.run(held)
-    assert not hashers._idle, "who knows in which state it is"
+    broken = Held(held.machine, {**held.row, "payload": {}}, held.lessee, Control(), kind=held.kind)
+    with pytest.raises(NotDone) as raised:
+        hashers.run(broken)
+    assert not isinstance(raised.value, HasherLost)
+    process = the_idle(hashers)
+    assert by_name(desk, hashers.run(held)) == digests(root)
+    assert the_idle(hashers) is process
+
+
+def test_a_library_that_is_away_is_told_by_the_worker_in_few_words(
+    desk: Desk,
+    database: Databases,
+    root: Path,
+    hashers: Hashers,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    scanned(desk, database, root)
+    with Worker(database.data, hashers=hashers):
+        assert desk.run(JobKind.HASH)["status"] == "completed"
+        root.rename(root.with_name(f"{root.name}-away"))
+        assert desk.run(JobKind.VERIFY)["status"] == "failed"
+    assert "lost" not in caplog.text
+    assert capfd.readouterr().err == ""
+
+
+class Stage:
+    """In place of a nursery: what its forks say is up to the test."""
+
+    def __init__(self) -> None:
+        self.line: socket.socket | None = None
+
+    def fork(self, line: socket.socket) -> None:
+        self.line = line.dup()
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    stage = Stage()
+    yield stage
+    if stage.line:
+        stage.line.close()
+
+
+def played(stage: Any) -> tuple[Hasher, socket.socket, Held]:
+    hasher = Hasher(stage, Station("sqlite://", DataSettings()))
+    held = Held(JOB_ITEMS, {}, Lessee(1, "worker", 1), Control(), kind=JobKind.HASH)
+    return hasher, stage.line, held
+
+
+def test_where_processes_have_no_descriptors_shards_are_done_all_the_same(stage: Stage) -> None:
+    hasher, line, held = played(stage)
+    line.send(b".")
+    messages: Connection = Connection(os.dup(line.fileno()))
+    messages.send(Done(3, 4, "result"))
+    assert hasher.run(held) == "result"
+    assert (held.control.items, held.control.bytes, hasher._process) == (3, 4, None)
+    messages.close()
+    hasher.close()
+
+
+def test_a_message_that_never_ends_is_not_waited_for(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hashers_module, "_MESSAGE_SECONDS", 1)
+    hasher, line, held = played(stage)
+    line.send(b"." + (1000).to_bytes(4, "big") + b"a beginning")
+    with must_not_block(), pytest.raises(HasherLost):
+        hasher.run(held)
+    hasher.close()
+
+
+def test_when_no_process_can_be_started_shards_are_done_without(
+    desk: Desk,
+    database: Databases,
+    root: Path,
+    hashers: Hashers,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scanned(desk, database, root)
+
+    def refuse(*_arguments: object, **_options: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(hashers_module, "_Nursery", refuse)
+    hashers.prepare(2)
+    with Worker(database.data, hashers=hashers):
+        assert desk.run(JobKind.HASH)["processed_items"] == FILES
+    assert hashers._nursery is None
 
 
 @pytest.mark.parametrize(
@@ -418,6 +515,25 @@ def test_a_process_at_work_ends_with_its_worker(
     os.close(process)
     hashers._idle.clear()
     hashers.close()
+
+
+def test_no_process_is_left_for_others_to_wait_for(
+    desk: Desk, database: Databases, root: Path
+) -> None:
+    scanned(desk, database, root)
+    hashers = hashers_of(database.data)
+    hashers.prepare(3)
+    hashers.run(shard(desk))
+    assert hashers._nursery is not None
+    tasks = Path(f"/proc/{hashers._nursery._process.pid}/task")
+    eventually(lambda: len(children(tasks)) == 3)
+    forks = children(tasks)
+    hashers.close()
+    assert [fork for fork in forks if Path("/proc", fork).exists()] == []
+
+
+def children(tasks: Path) -> list[str]:
+    return [pid for listed in tasks.glob("*/children") for pid in listed.read_text().split()]
 
 
 def test_after_the_end_of_the_worker_no_process_is_started(
