@@ -2,13 +2,15 @@
 
 from typing import Any, NamedTuple
 
+from sqlalchemy.engine import URL
+
 from data_plane.settings import DataSettings
 
 
 class Station(NamedTuple):
     """For whom a process works: what it may open, and how fast it may read."""
 
-    database_url: str
+    database_url: URL
     settings: DataSettings
 
 

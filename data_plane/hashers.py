@@ -57,7 +57,7 @@ class _Nursery:
         self._line, theirs = socket.socketpair()
         with theirs:
             command = [sys.executable, "-P", "-m", "data_plane.hasher", str(theirs.fileno())]
-            if station.database_url.startswith("postgresql"):
+            if station.database_url.get_backend_name() == "postgresql":
                 command.append("psycopg")
             try:
                 self._process = subprocess.Popen(

@@ -75,8 +75,7 @@ class Worker:
         self._pipeline = Pipeline(
             database, self.leases, settings, self.roots, self._media_context, self._bell
         )
-        url = database.url.render_as_string(hide_password=False)
-        self._hashers = Hashers(Station(url, settings))
+        self._hashers = Hashers(Station(database.url, settings))
         self._runner = Runner(
             database,
             self.leases,

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import URL, Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from mediaplane.protocol import audit
@@ -51,7 +51,9 @@ class Database:
     # Rung for what a write transaction changed; without one, waiters find out by looking.
     bell: "Bell | None" = None
 
-    def __init__(self, url: str, plane: Plane, wal_limit_bytes: int = WAL_LIMIT_BYTES) -> None:
+    def __init__(
+        self, url: str | URL, plane: Plane, wal_limit_bytes: int = WAL_LIMIT_BYTES
+    ) -> None:
         self.url = checked_url(url)
         self.plane = plane
         # What SQLite's log is kept below (see wal.py).

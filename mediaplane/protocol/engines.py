@@ -47,10 +47,10 @@ def sqlite_url(path: Path) -> str:
     return URL.create("sqlite", database=str(path)).render_as_string()
 
 
-def checked_url(text_url: str) -> URL:
+def checked_url(given: str | URL) -> URL:
     """Return the URL of a database that can be used, with its driver."""
     try:
-        url = make_url(text_url)
+        url = make_url(given)
     except ArgumentError:
         raise UnusableDatabase(
             "The database URL cannot be read; write sqlite:////path/to/file or"

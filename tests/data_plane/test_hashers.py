@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from blake3 import blake3
+from sqlalchemy import make_url
 from sqlalchemy import select as select_rows
 
 from data_plane import hashers as hashers_module
@@ -71,8 +72,7 @@ def hashers(database: Databases) -> Iterator[Hashers]:
 
 
 def hashers_of(database: Database, **settings: Any) -> Hashers:
-    url = database.url.render_as_string(hide_password=False)
-    return Hashers(Station(url, DataSettings(**settings)))
+    return Hashers(Station(database.url, DataSettings(**settings)))
 
 
 def scanned(desk: Desk, database: Databases, root: Path) -> None:
@@ -294,7 +294,7 @@ def stage() -> Iterator[Stage]:
 
 
 def played(stage: Any) -> tuple[Hasher, socket.socket, Held]:
-    hasher = Hasher(stage, Station("sqlite://", DataSettings()))
+    hasher = Hasher(stage, Station(make_url("sqlite://"), DataSettings()))
     held = Held(JOB_ITEMS, {}, Lessee(1, "worker", 1), Control(), kind=JobKind.HASH)
     return hasher, stage.line, held
 
