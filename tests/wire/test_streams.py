@@ -32,7 +32,7 @@ from tests.support.rows import Rows
 from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 # More than all buffers on the way hold, so that the server waits for its reader.
-VAST_BYTES = 64 << 20
+VAST_BYTES = 16 << 30
 
 
 @contextmanager
