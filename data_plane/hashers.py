@@ -169,6 +169,11 @@ class Hashers:
         self._is_closed = False
         self._turn = threading.Lock()
 
+    def start(self) -> None:
+        """Have the code loaded before there is anything to hash: that takes the longest."""
+        with suppress(HasherLost), self._turn:
+            self._live_nursery()
+
     def prepare(self, count: int) -> None:
         """Have so many processes ready, in use or not, because there will be files to hash."""
         with suppress(HasherLost), self._turn:
@@ -199,9 +204,9 @@ class Hashers:
         return result
 
     def tidy(self) -> None:
-        """End all of them when there was nothing to hash for a while."""
+        """End those that are idle when there was nothing to hash for a while."""
         with self._turn:
-            if not self._busy and time.monotonic() - self._used_at > _IDLE_SECONDS:
+            if time.monotonic() - self._used_at > _IDLE_SECONDS:
                 self._end_idle()
 
     def close(self) -> None:
@@ -209,13 +214,13 @@ class Hashers:
         with self._turn:
             self._is_closed = True
             self._end_idle()
+            if self._nursery is not None:
+                self._nursery.close()
+                self._nursery = None
 
     def _end_idle(self) -> None:
         while self._idle:
             self._idle.pop().close()
-        if self._nursery is not None:
-            self._nursery.close()
-            self._nursery = None
 
     def _taken(self) -> Hasher:
         while self._idle:
@@ -226,14 +231,21 @@ class Hashers:
         return self._started()
 
     def _started(self) -> Hasher:
+        nursery = self._live_nursery()
+        try:
+            return Hasher(nursery, self._station)
+        except OSError:
+            raise HasherLost from None
+
+    def _live_nursery(self) -> _Nursery:
         if self._is_closed:
             raise HasherLost
         if self._nursery is not None and not self._nursery.is_alive:
             self._nursery.close()
             self._nursery = None
-        try:
-            if self._nursery is None:
+        if self._nursery is None:
+            try:
                 self._nursery = _Nursery(self._station)
-            return Hasher(self._nursery, self._station)
-        except OSError:
-            raise HasherLost from None
+            except OSError:
+                raise HasherLost from None
+        return self._nursery

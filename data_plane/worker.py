@@ -106,6 +106,7 @@ class Worker:
         # What is there by now stays: the collector need not look at it again and again.
         gc.freeze()
         self._bell.start()
+        self._hashers.start()
         self._heartbeat.start()
         self._runner.start()
         self._pipeline.start()

@@ -447,6 +447,15 @@ def test_processes_are_ready_for_files_that_are_expected(
     using.close()
 
 
+def test_the_code_is_loaded_before_there_is_anything_to_hash(hashers: Hashers) -> None:
+    hashers.start()
+    nursery = hashers._nursery
+    assert nursery is not None
+    assert nursery.is_alive
+    hashers.prepare(1)
+    assert hashers._nursery is nursery
+
+
 def test_processes_end_when_there_was_nothing_to_hash_for_a_while(
     desk: Desk,
     database: Databases,
@@ -461,10 +470,6 @@ def test_processes_end_when_there_was_nothing_to_hash_for_a_while(
     hashers.tidy()
     assert not is_gone(process), "too early"
     monkeypatch.setattr(hashers_module, "_IDLE_SECONDS", 0)
-    hashers._busy = 1
-    hashers.tidy()
-    assert not is_gone(process), "another one is in use"
-    hashers._busy = 0
     hashers.tidy()
     assert eventually(lambda: is_gone(process))
     os.close(process)
