@@ -81,10 +81,11 @@ def scanned(desk: Desk, database: Databases, root: Path) -> None:
         assert desk.run(JobKind.SCAN)["status"] == "completed"
 
 
-def shard(desk: Desk, kind: JobKind = JobKind.HASH, control: Control | None = None) -> Held:
-    """Return the only shard of a new job, as if it had been claimed."""
-    (row,) = desk.items(desk.create(kind))
-    return Held(JOB_ITEMS, row, Lessee(row["id"], "worker", 1), control or Control(), kind=kind)
+def shard(desk: Desk) -> Held:
+    """Return the only shard of a new hash job, as if it had been claimed."""
+    (row,) = desk.items(desk.create(JobKind.HASH))
+    lessee = Lessee(row["id"], "worker", 1)
+    return Held(JOB_ITEMS, row, lessee, Control(), kind=JobKind.HASH)
 
 
 def digests(root: Path) -> dict[bytes, bytes]:
